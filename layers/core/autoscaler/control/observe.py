@@ -10,7 +10,7 @@ from autoscaler.domain.facts.metering import SPOT_PRICES_SECONDS, truly_priced
 from autoscaler.domain.facts.nodes import described_instance
 from autoscaler.domain.facts.pools import Source, known_volumes, sources, with_true_volumes
 from autoscaler.domain.facts.runs import Run, RunAnswer, job_path_of
-from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, RecordState, Snapshot
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, OFF, ControllerView, Instance, InstanceState, RecordState, Snapshot
 from autoscaler.domain.facts.started_builds import LostBuild, LostFacts, Rerun, claimed_try, origin_key, rerun_key
 from autoscaler.domain.memo import Memo
 from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_ask_alone
@@ -252,9 +252,10 @@ def _ended_runs(ports: Ports, stored: StoredState, views: Mapping[str, Controlle
 
 
 def _end_reasons(ports: Ports, stored: StoredState, instances: Iterable[Instance], fates: Mapping[str, InstanceState]) -> Mapping[str, str]:
-    """Ask why those instances have ended that we did not end: whether EC2 took them back. If EC2 does not say, nobody knows."""
-    ended = {instance.id: instance.state_reason for instance in instances if instance.state.ended and instance.state_reason}
+    """Ask why those instances have ended, or stopped, that we did not end. If EC2 does not say, nobody knows."""
     wanted = {record.machine for record in stored.records if record.state in (RecordState.REQUESTED, RecordState.REGISTERED)}
+    over = (instance for instance in instances if instance.state.ended or (instance.state in OFF and instance.id in wanted))
+    ended = {instance.id: instance.state_reason for instance in over if instance.state_reason}
     known = ended.keys() | {name for name, past in stored.memory.agents.items() if past.ended_why}
     unknown = [instance_id for instance_id in wanted - known if fates.get(instance_id) is InstanceState.TERMINATED]
     if not unknown:

@@ -497,7 +497,7 @@ class Snapshot:
     images: Mapping[str, str] = field(default_factory=dict)  # that would be launched now, by pool; where a parameter says so
     overrides: Overrides = field(default_factory=Overrides)
     look_every_seconds: float = MINUTE_SECONDS
-    end_reasons: Mapping[str, str] = field(default_factory=dict)  # EC2's codes, by id, of what we did not end
+    end_reasons: Mapping[str, str] = field(default_factory=dict)  # EC2's codes, by id, of what has ended or stopped, and not by us
     unknown_alone: frozenset[str] = frozenset()  # long missing instances that EC2 did not know when it was asked for each of them alone
     ended: tuple[Instance, ...] = ()  # of which EC2 still tells; asked for after a gap in the looks
     foreign: tuple[Instance, ...] = ()  # that carry our tags, and that we did not launch

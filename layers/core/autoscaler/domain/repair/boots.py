@@ -22,7 +22,7 @@ _BY_ITSELF = "Client.InstanceInitiatedShutdown"
 _MEANS = {
     _BY_ITSELF: "it powered itself off",
     "Client.InternalError": "mostly because the KMS key of an encrypted volume may not be used",
-    "Client.UserInitiatedShutdown": "somebody terminated it",
+    "Client.UserInitiatedShutdown": "somebody stopped or terminated it",
     "Client.VolumeLimitExceeded": "the quota for volumes is used up",
     "Client.VolumeLimitExceeded.Iops": "the quota for volumes is used up",
     "Server.InternalError": "an error of EC2",
@@ -130,8 +130,8 @@ _BY_EC2_ITSELF = ("Server.SpotInstanceTermination", "Server.SpotInstanceShutdown
 
 
 def ended_by_others(known: Mapping[str, Trial], look: Look) -> Iterator[Outcome]:
-    """Name the agents of each pool that others have ended under us, with the jobs that ran there."""
-    ended = (agent for agent in look.agents if agent.instance_ended and is_by_others(look, agent))
+    """Name the agents of each pool that others have ended or stopped under us, with the jobs that ran there. A person stops their own."""
+    ended = (agent for agent in look.agents if is_by_others(look, agent) and (agent.instance_ended or agent.phase is not Phase.RESERVED))
     for scope, agents in grouped((TrialOf.ENDED.scope(agent.pool.name), agent) for agent in ended).items():
         before = known.get(scope)
         new = [agent for agent in agents if before is None or agent.record.instance_id not in before.failed]
@@ -143,9 +143,11 @@ def ended_by_others(known: Mapping[str, Trial], look: Look) -> Iterator[Outcome]
 
 
 def told_by_others(ended: Trial) -> str:
-    """Say how many agents others have ended, why as far as EC2 says, and which jobs ran there."""
+    """Say how many agents others have ended or stopped, why as far as EC2 says, and which jobs ran there."""
     jobs = f"; jobs whose builds ran there: {ended.said}" if ended.said else ""
-    return f"since {moment(ended.since_at)} {counted(ended.failures, 'agent')} ended, and not by the autoscaler: {ended.why}{jobs}"
+    return (
+        f"since {moment(ended.since_at)} {counted(ended.failures, 'agent')} ended or stopped, and not by the autoscaler: {ended.why}{jobs}"
+    )
 
 
 def _jobs_on(look: Look, agent: Agent) -> list[str]:

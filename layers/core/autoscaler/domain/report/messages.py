@@ -245,7 +245,7 @@ def _by_ec2(situation: Situation) -> Iterator[tuple[str, Seen]]:
         if ended := failing(memory, TrialOf.ENDED.scope(pool)):
             text = (
                 f"{told_by_others(ended)}.\nThe last one: {ended.failed[-1]}.\n"
-                "Others are launched at once. CloudTrail knows who calls TerminateInstances."
+                "Others are launched at once. CloudTrail knows who calls TerminateInstances or StopInstances."
             )
             yield f"ended/{pool}", Seen(f"agents of {pool} are ended by others", text, "operations.md#ended-by-others", ask)
         scopes = {offering.key: TrialOf.TAKEN_BACK.scope(pool, offering.key) for offering in spec.offerings}

@@ -27,7 +27,7 @@ SHUTS_DOWN_SECONDS = 1800.0
 FORCED_SECONDS = 600.0
 STOPS_SECONDS = 2 * FORCED_SECONDS
 
-# EC2's reasons for what a person or a tool has ended, or EC2 for an event that it had announced.
+# EC2's reasons for what a person or a tool has ended or stopped, or EC2 for an event that it had announced.
 BY_OTHERS = ("Client.UserInitiatedShutdown", "Server.ScheduledStop")
 
 # Seconds, by the pool and by the time that builds have to resume after a restart of their controller.
@@ -66,7 +66,7 @@ class AgentState:
 
 
 def is_by_others(look: Look, agent: Agent) -> bool:
-    """Tell whether neither we nor its builds have ended an agent, as far as EC2 says why it ended."""
+    """Tell whether neither we nor its builds have ended or stopped an agent, as far as EC2 says why that is."""
     return agent.record.state is RecordState.REGISTERED and look.snapshot.end_reasons.get(agent.record.machine) in BY_OTHERS
 
 
@@ -315,7 +315,7 @@ BY_HAND = AgentState(
     ended_by="record and EC2 agree",
     deadline="two looks; a stop while something is bound to its node: `resume_timeout_seconds`",
     then="started: used as any other; stopped: kept stopped if its pool does that, else terminated",
-    told="after 1 h",
+    told="after 1 h; a stop of an agent at once (`agents of POOL are ended by others`)",
     limit=lambda _pool, _resume: 60.0,
     told_after=lambda _pool, _resume: HOUR_SECONDS,
     says="was stopped or started by a person",
