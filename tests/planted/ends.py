@@ -3,7 +3,7 @@
 from planted.bug import Bug
 
 _ENDS = "tests/scenarios/test_ends.py::"
-_REFUSED = (f"{_ENDS}test_an_end_that_ec2_refuses_for_good_is_asked_for_once_an_hour_counted_and_told_once_in_its_words",)
+_REFUSED = (f"{_ENDS}test_an_end_that_ec2_refuses_is_asked_for_ever_more_rarely_counted_and_told_once_in_its_words",)
 _OTHERS = (f"{_ENDS}test_machines_that_somebody_else_ends_or_stops_are_counted_and_told_once_with_the_builds_that_were_lost",)
 
 ENDS = (

@@ -28,10 +28,12 @@ def longest_wait(builds):
     return max(build.started_at - build.queued_at for build in builds)
 
 
-@pytest.mark.parametrize("code", ["UnauthorizedOperation", "OperationNotPermitted", "SomethingNew"])
-def test_an_end_that_ec2_refuses_for_good_is_asked_for_once_an_hour_counted_and_told_once_in_its_words(code):
+@pytest.mark.parametrize(
+    ("code", "status"), [("UnauthorizedOperation", 403), ("SomethingNew", 400), ("Unavailable", 503), ("RequestLimitExceeded", 503)]
+)
+def test_an_end_that_ec2_refuses_is_asked_for_ever_more_rarely_counted_and_told_once_in_its_words(code, status):
     day = a_day()
-    refusal = Fault("ec2 TerminateInstances", status=403, code=code, times=FOR_EVER)
+    refusal = Fault("ec2 TerminateInstances", status=status, code=code, times=FOR_EVER)
     day.fleet.faults.plan(refusal)
     day.queue(3, seconds=300.0)
     day.minutes(60)
@@ -41,7 +43,7 @@ def test_an_end_that_ec2_refuses_for_good_is_asked_for_once_an_hour_counted_and_
     day.minutes(4 * 60)
     assert longest_wait(more) <= 45 * 60.0  # after an hour it holds no place of max_agents
     calls = sum("TerminateInstances" in call for call in day.fleet.faults.seen)
-    assert calls <= 6 * (1 + 5)  # six machines, each at once and then hourly
+    assert calls <= 6 * (8 + 4)  # six machines, each eight times in its first hour and then hourly
     assert subjects(day, code) == [refused]
     node = day.nodes()[0] if day.nodes() else day.world.alive()[0].id
     assert any(code in line for line in day.why(node))
