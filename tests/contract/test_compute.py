@@ -299,15 +299,17 @@ def test_naming_an_instance_may_fail_and_be_tried_again(here, fault):
         here.compute.name_instance(instance_id, "cpu-1", "main")
 
 
-def test_a_protected_instance_is_stuck_and_told_from_other_failures(here):
+def test_whatever_ec2_refuses_to_end_is_stuck_and_no_answer_is_not(here):
     [(instance_id, _, _)] = send(here).instances
     here.world.ec2.instances[instance_id].protected = True
     with pytest.raises(StuckError):
         here.compute.terminate(instance_id)
     here.faults.plan(Fault("ec2 TerminateInstances", status=503, code="Unavailable"))
-    with pytest.raises(TransientError) as other:
+    with pytest.raises(StuckError, match="Unavailable"):
         here.compute.terminate(instance_id)
-    assert not isinstance(other.value, StuckError)
+    here.faults.plan(Fault("ec2 TerminateInstances", status=0))
+    with pytest.raises(UnansweredError):
+        here.compute.terminate(instance_id)
 
 
 def test_the_end_of_the_console_is_read_and_an_empty_one_is_empty(here):

@@ -8,17 +8,17 @@ _OTHERS = (f"{_ENDS}test_machines_that_somebody_else_ends_or_stops_are_counted_a
 
 ENDS = (
     Bug(
-        name="what EC2 refuses to end for good is asked for each minute",
-        function="_passes",
-        was="return code_of(error) in _THROTTLED or status >= _SERVER_ERROR",
-        becomes="return True",
+        name="what EC2 refuses to end is asked for each minute",
+        function="_end_again",
+        was="stuck.tried_at - stuck.since_at",
+        becomes="0.0",
         found_by=_REFUSED,
     ),
     Bug(
-        name="EC2's own trouble is taken for a refusal for good",
-        function="_passes",
-        was="return code_of(error) in _THROTTLED or status >= _SERVER_ERROR",
-        becomes="return False",
+        name="what EC2 has refused to end once is asked for an hour later",
+        function="_end_again",
+        was="stuck.tried_at - stuck.since_at",
+        becomes="_LONGEST_PAUSE_SECONDS",
         found_by=(f"{_ENDS}test_a_passing_refusal_of_an_end_is_no_reason_to_wait_an_hour",),
     ),
     Bug(

@@ -43,7 +43,7 @@ def test_an_end_that_ec2_refuses_is_asked_for_ever_more_rarely_counted_and_told_
     day.minutes(4 * 60)
     assert longest_wait(more) <= 45 * 60.0  # after an hour it holds no place of max_agents
     calls = sum("TerminateInstances" in call for call in day.fleet.faults.seen)
-    assert calls <= 6 * (8 + 4)  # six machines, each eight times in its first hour and then hourly
+    assert calls <= len(day.world.ec2.instances) * (7 + 4)  # seven times in the first hour of each, then hourly
     assert subjects(day, code) == [refused]
     node = day.nodes()[0] if day.nodes() else day.world.alive()[0].id
     assert any(code in line for line in day.why(node))

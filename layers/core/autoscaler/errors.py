@@ -61,7 +61,7 @@ class LaunchRefusedError(TransientError):
 
 
 class StuckError(TransientError):
-    """EC2 does not let us terminate, or stop, this instance: asking again at once would change nothing, a person must act."""
+    """EC2 does not let us terminate, or stop, this instance: asking again at once would change nothing, and a person may have to act."""
 
 
 class RefusedError(TransientError):

@@ -395,9 +395,8 @@ def _denied(code: str, message: str, action: str) -> str:
 
 
 def _end_error(error: ClientError, action: str) -> TransientError:
-    """Say what a refused end means. Whatever EC2 refuses but for its own troubles it refuses until a person has done something."""
-    text = f"{action}: {code_of(error)}"
-    return TransientError(text) if _passes(error) else StuckError(f"{text}: {_sentence(error)}")
+    """Say in EC2's words why an instance does not end. Whether that passes by itself is seen by trying again, ever more rarely."""
+    return StuckError(f"{action}: {code_of(error)}: {_sentence(error)}")
 
 
 def _sentence(error: ClientError) -> str:

@@ -402,8 +402,8 @@ def _stopping(here: Following, agent: Agent) -> Follow:
         yield hold_back(agent, Reason.STILL_BUSY, f"{record.instance_id} has stopped, and something waits for its node {record.node}")
 
 
-# EC2 does not let us terminate it (protected, or not allowed): a person must act, and is told. Asking each minute changes nothing.
-STUCK_TRY_AGAIN_SECONDS = 3600.0
+# If EC2 refuses an end, it is asked again after a minute, then after as long as it has refused, and at last once an hour.
+_SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 60.0, 3600.0
 
 
 def _given_up(here: Following, agent: Agent) -> Follow:
@@ -416,12 +416,13 @@ def _given_up(here: Following, agent: Agent) -> Follow:
 def _end_again(situation: Situation, agent: Agent) -> Step | Held:
     """Stop it again, if that was begun; terminate what EC2 does not stop, and what lost the node by which it was to be seen idle.
 
-    If EC2 refuses, a person is told, and it is asked once an hour.
+    If EC2 refuses, it is asked ever more rarely, and a person is told if that lasts.
     """
     record, stuck = agent.record, situation.past(agent).stuck
     if record.state is RecordState.STOPPING and agent.mark is not None and may_be_stopped(situation, agent):
         return stop(agent, Reason.KEPT_STOPPED, f"{record.instance_id} was to stop and still runs")
-    if stuck is not None and situation.now - stuck.tried_at < STUCK_TRY_AGAIN_SECONDS:
+    pause = min(_LONGEST_PAUSE_SECONDS, max(_SHORTEST_PAUSE_SECONDS, stuck.tried_at - stuck.since_at)) if stuck else 0.0
+    if stuck is not None and situation.now - stuck.tried_at < pause:
         minutes = (situation.now - stuck.since_at) / 60
         return hold_back(agent, Reason.STUCK, f"EC2 has not let us terminate {record.instance_id} for {minutes:.0f} min: {stuck.why}")
     return terminate(agent, Reason.CONDEMNED, f"{record.instance_id} was given up and still runs")

@@ -135,6 +135,7 @@ _RULES = (
         name="agents-stuck",
         metric="AgentsStuck",
         says="EC2 does not let an instance be terminated; it goes on costing money.",
+        seconds=_QUARTER,
         told_by=("lasts/refused/",),
     ),
     Rule(
