@@ -153,7 +153,7 @@ def test_an_agent_too_old_is_replaced_when_its_build_is_done():
     assert len(day.world.alive()) == 1
 
 
-def test_an_instance_that_may_not_be_terminated_is_asked_again_once_an_hour_and_told():
+def test_an_instance_that_may_not_be_terminated_is_asked_again_ever_more_rarely_and_told():
     day = a_day()
     day.minutes(2).queue(1, seconds=60.0)
     day.minutes(6)
@@ -161,7 +161,7 @@ def test_an_instance_that_may_not_be_terminated_is_asked_again_once_an_hour_and_
     instance.protected = True
     day.minutes(70)
     refused = [report for report in day.fleet.reports for result in report.results if "StuckError" in result.detail]
-    assert 1 <= len(refused) <= 2
+    assert 1 <= len(refused) <= 8
     assert now(day, "AgentsStuck") == 1.0
     assert "stuck" in reasons(day)
     instance.protected = False
