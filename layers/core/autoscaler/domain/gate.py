@@ -115,9 +115,9 @@ def _busy(situation: Situation, agent: Agent) -> _Answer:
 
 
 def is_drain_overdue(situation: Situation, agent: Agent) -> bool:
-    """Tell whether an agent drains for longer than its pool's operator allows. It goes on; a person is told."""
+    """Tell whether builds keep an agent draining for longer than its pool's operator allows. They go on; a person is told."""
     since, limit = situation.past(agent).draining_since, agent.pool.drain_timeout_seconds
-    return since is not None and limit is not None and situation.seen_seconds(agent.record.controller, since) > limit
+    return not agent.idle and since is not None and limit is not None and situation.seen_seconds(agent.record.controller, since) > limit
 
 
 def _seen_once(situation: Situation, agent: Agent) -> _Answer:
