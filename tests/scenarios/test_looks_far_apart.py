@@ -85,3 +85,21 @@ def test_one_outage_of_an_hour_is_no_late_look():
     look_each(day, 60, hours=1)
     day.minutes(30)
     assert [subject for subject in subjects(day) if "late" in subject] == []
+
+
+@pytest.mark.parametrize("minutes", [4, 5, 12])
+def test_jobs_that_a_limit_keeps_waiting_while_looks_come_late_are_told_of_the_limit(minutes):
+    day = a_day(max_agents=1)
+    day.queue(3, seconds=4 * 3600.0)
+    look_each(day, minutes, hours=2)
+    assert [subject for subject in subjects(day) if "wait" in subject] == ["[f] jobs on main wait: max-agents of cpu"]
+
+
+def test_one_look_without_memory_is_no_sign_that_no_pass_is_completed():
+    day = a_day(max_agents=1)
+    day.queue(3, seconds=4 * 3600.0)
+    day.minutes(60)
+    state = day.fleet.state
+    state.memory = type(state.memory)(version=state.memory.version)
+    day.minutes(30)
+    assert [subject for subject in subjects(day) if "no pass" in subject] == []
