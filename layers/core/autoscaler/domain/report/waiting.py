@@ -35,7 +35,7 @@ from autoscaler.domain.situation.bets import (
 )
 from autoscaler.domain.situation.canary import few_at_once
 from autoscaler.domain.situation.demand import Demand
-from autoscaler.domain.situation.looks import elapsed_seconds, is_gap
+from autoscaler.domain.situation.looks import EC2, elapsed_seconds
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.wants import Unmet, Want, ignored_label
@@ -46,6 +46,8 @@ _RUNBOOK = "operations.md#jobs-wait-too-long"
 # A boot, or a build before it, is over for most jobs that have just become late.
 _SOON_SECONDS = 240.0
 DEFAULT_MAX_WAIT_SECONDS = 1800.0  # as in the fleet file; there is none to ask where it has no pool
+# Looks that come minutes apart are passes, too, and a message of its own tells of them.
+_NO_PASS_SECONDS = 900.0
 _NAMED = 3
 _WORDS_CHARACTERS = 80
 # Reasons of which messages of their own tell, beside those of `_OF_POOLS`, and how the names of these begin.
@@ -261,7 +263,8 @@ def _of_people_or_ec2(situation: Situation, controller: str, pools: list[str]) -
         if refusals := ", ".join(sorted({trial.why for trial in in_the_way(situation.fleet.pools[name], situation.memory).values()})):
             title = f"EC2 refuses launches of {name}"
             return _cause(name=f"ec2/{name}", title=title, says=f"{title}: {refusals}.", runbook="operations.md#launches-refused")
-    if is_gap(situation.snapshot.memory, situation.now):
+    looks = situation.snapshot.memory.controller(EC2).looks
+    if looks is not None and situation.now - looks.at > _NO_PASS_SECONDS:
         return _cause(
             name="no-pass",
             title="no pass is completed",
