@@ -141,3 +141,22 @@ def test_metrics_that_cannot_be_sent_keep_nobody_from_being_told():
         day.fleet.scale_up()
         day.fleet.scale_down()
     assert "controller disk low: controller main" in subjects(day)
+
+
+def test_a_controller_that_is_down_for_hours_is_told_and_over_under_one_name_at_a_time():
+    day = a_day(a_pool("cpu", min_agents=1))
+    day.minutes(10)
+    day.jenkins.up = "down"
+    day.minutes(150)
+    day.jenkins.up = "up"
+    day.minutes(30)
+    assert subjects(day)[1:] == ["controller main cannot be read", "over: controller main cannot be read"]
+
+
+def test_a_function_of_which_passes_are_missing_is_not_told_beside_looks_that_come_late():
+    day = a_day(a_pool("cpu", min_agents=1, max_agents=1))
+    for minutes in (1, 3, 6, 4, 9, 2, 11) * 12:
+        day.world.move_to(day.world.timeline.now + (minutes - 1) * 60.0)
+        day.minutes(1)
+    told = subjects(day)
+    assert [subject for subject in told[told.index("looks come late") :] if "autoscaler fails" in subject] == []

@@ -10,7 +10,7 @@ from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.problems import Comparison, Thresholds, facts_of, judge, problems_datum, rules
 from autoscaler.domain.report.told import Span, Told, Trouble
 from autoscaler.domain.situation.bets import TrialOf
-from support.builders import NOW, a_fleet, a_memory, a_pool, boots_failed
+from support.builders import NOW, a_fleet, a_memory, a_pool, an_offering, boots_failed
 from support.decisions import seen
 
 AT = Thresholds(
@@ -172,6 +172,17 @@ def test_what_a_message_of_its_own_says_is_not_said_twice():
     assert message.subject.endswith("agents of gpu do not boot")
     [message] = write_messages(Told(), assess(seen(), fleet), "docs", judged.problems)[1]
     assert message.subject.endswith("breakers open")
+
+
+@pytest.mark.parametrize("name", ["boot-failures", "sweeps-stopped"])
+def test_boots_that_fail_in_one_subnet_say_it_all(name):
+    places = [an_offering(subnet=subnet) for subnet in ("subnet-a", "subnet-b")]
+    bad, _ = beyond(the(name))
+    [judged] = looks(the(name), [bad])
+    lost = a_memory(trials={TrialOf.PLACE.scope("gpu", places[0].key): boots_failed(300.0, failed=("i-9",))})
+    situation = assess(seen(memory=lost), a_fleet(a_pool("gpu", offerings=tuple(places))))
+    subjects = [message.subject for message in write_messages(Told(), situation, "docs", judged.problems)[1]]
+    assert [subject for subject in subjects if "do not boot on" not in subject] == []
 
 
 def job_waits():
