@@ -149,7 +149,7 @@ _RULES = (
         metric="BootFailures",
         says="Three boots have failed within the hour.",
         threshold=2,
-        told_by=("breaker/", "image/"),
+        told_by=("breaker/", "image/", "place/"),
         lingers=True,
     ),
     Rule(
@@ -175,7 +175,13 @@ _RULES = (
         seconds=1500.0,
     ),
     Rule(name="ec2-disagrees", metric="Ec2Disagrees", says="EC2 shows no instance of many agents that are connected.", threshold=2),
-    Rule(name="sweeps-stopped", metric="SweepsStopped", says="Repairs found more to remove than they may at once.", threshold=1),
+    Rule(
+        name="sweeps-stopped",
+        metric="SweepsStopped",
+        says="Repairs found more to remove than they may at once.",
+        threshold=1,
+        told_by=("breaker/", "image/", "connect/", "place/"),
+    ),
     Rule(
         name="controller-disk-low",
         metric="ControllerDiskFreeBytes",
@@ -222,6 +228,7 @@ _RULES = (
         metric="ControllersUnread",
         says="A controller cannot be read; nothing is launched or scaled in there.",
         seconds=_FOUR_LOOKS,
+        told_by=("unread/",),
     ),
     Rule(
         name="no-jobs-shown",
@@ -307,7 +314,7 @@ _RULES = (
     Rule(
         name="autoscaler-down",
         metric="SecondsSincePass",
-        says="A scheduled function has not completed a pass for five minutes.",
+        says="A scheduled function has completed no pass for minutes.",
         by=_FUNCTION,
         threshold=MISSED_SECONDS,
         seconds=170.0,
@@ -319,6 +326,7 @@ _RULES = (
         heading="autoscaler-down",
         by=_FUNCTION,
         threshold=1,
+        told_by=("looks-late",),
     ),
     Rule(name="lease-held", metric="LeaseHeld", says="The functions often find the lease taken.", threshold=9),
     Rule(name="state-unread", metric="StateUnread", says="The state table has something that this version cannot read."),
