@@ -89,6 +89,25 @@ def test_a_zone_that_keeps_losing_boots_beside_others_is_told_once():
     ]
 
 
+def test_no_zone_is_said_to_be_worse_than_others_while_an_outage_of_all_ends():
+    day = a_day_of_zones()
+    mend = without_network(day, ZONES)
+    day.queue(24, seconds=900.0)
+    day.minutes(2 * HOUR)
+    mend()
+    day.minutes(HOUR)
+    assert [title for title in subjects(day) if "do not boot on" in title] == []
+
+
+def test_agents_do_not_boot_elsewhere_in_a_pool_that_has_no_other_place():
+    day = a_day()
+    comes_up, number = day.world.ec2.on_running, iter(range(100))
+    day.world.ec2.on_running = lambda instance: None if next(number) % 8 < 3 else comes_up(instance)
+    day.queue(8, seconds=1200.0)
+    day.minutes(HOUR)
+    assert [title for title in subjects(day) if "do not boot on" in title] == []
+
+
 def test_if_all_zones_are_lost_few_are_launched_and_forty_jobs_have_agents_soon_after_the_end():
     day = a_day_of_zones()
     mend = without_network(day, ZONES)
