@@ -64,7 +64,7 @@ WAVES_OVER_SECONDS = 3600.0
 _IN_WAVES = (f"/{Reason.UNSERVABLE}", f"/{Reason.UNCLEAR}/")
 TAKEN_BACK = 3  # spells; one or two are what spot is
 SUBJECT_CHARACTERS = 100  # SNS takes no more
-# Jobs that wait for builds and boots are told once that has lasted, and begins anew once it was not so for a while.
+# What is slow is told once it has lasted, and begins anew once it was not so for a while.
 SLOW_SECONDS, SLOW_GAP_SECONDS = 600.0, 300.0
 
 
@@ -198,7 +198,9 @@ def _boots(situation: Situation) -> Iterator[tuple[str, Seen]]:
             yield f"breaker/{pool}", Seen(title, text, _BOOTS_RUNBOOK, ask, cure=once_mended(pool))
     for place, failed in trials_of(situation.memory, TrialOf.PLACE).items():
         pool, _, key = place.partition("/")
-        if failed.is_closed and not closed(situation.memory, TrialOf.BOOT.scope(pool)):
+        offerings = situation.fleet.pools[pool].offerings if pool in situation.fleet.pools else ()
+        boots_elsewhere = not all(closed(situation.memory, TrialOf.PLACE.scope(pool, one.key)) for one in offerings)
+        if failed.is_closed and boots_elsewhere and not closed(situation.memory, TrialOf.BOOT.scope(pool)):
             text = (
                 f"{sentence(told_boots(failed))}, since {moment(failed.since_at)}. The last one: {failed.failed[-1]}.\n"
                 f"Agents of {pool} boot elsewhere. It is asked for last; of several agents one tries it now and then."

@@ -112,8 +112,11 @@ def _still_told(situation: Situation, controller: str, told: Mapping[str, Troubl
 
 
 def is_slow(name: str) -> bool:
-    """Tell whether a message is about builds and boots that jobs wait for: it is told only once that has lasted."""
-    return name.startswith(WAITS) and f"/{_AGENTS}" in name
+    """Tell whether a message is told only once its cause has lasted: builds and boots that jobs wait for, and a place of bad boots.
+
+    As an outage of all places ends, one of them boots before the others.
+    """
+    return name.startswith("place/") or (name.startswith(WAITS) and f"/{_AGENTS}" in name)
 
 
 def _seen(controller: str, cause: Cause, items: list[QueueItem]) -> Seen:
