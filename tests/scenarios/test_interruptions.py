@@ -245,3 +245,16 @@ def test_people_are_told_that_ec2_takes_machines_back_where_it_goes_on():
     assert SPOT.key in day.fleet.notifier.sent[0].text
     day.minutes(150)
     assert [message.subject for message in day.fleet.notifier.sent][-1] == "[f] over: EC2 takes machines of cpu back"
+
+
+def test_only_what_had_a_machine_is_said_to_be_taken_back():
+    """Long after its end EC2 lists a machine no more, so that nobody knows on which of the type's offerings it was."""
+    day = a_day(SPOT, OTHER, FIRM)
+    for _ in range(4):
+        instance = young(day)
+        day.minutes(3)
+        interrupt(day, instance)
+        day.minutes(30)
+    used = {f"{one.instance_type}/{one.subnet}/{one.market}" for one in day.world.ec2.instances.values()}
+    taken = {scope.partition("/")[2] for scope in day.fleet.state.memory.trials if scope.startswith(TrialOf.TAKEN_BACK)}
+    assert {name.partition("/")[2] for name in taken} <= used
