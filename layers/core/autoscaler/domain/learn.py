@@ -207,7 +207,9 @@ def _taken_back(look: Look) -> Iterator[tuple[str, float, str]]:
     for agent in look.agents:
         record = agent.record
         at = record.interrupted_at or look.now
-        if record.instance_id in taken and look.now - at < INTERRUPTION_SECONDS:
+        # What was announced was named while EC2 listed it; where it was is not known any more afterwards.
+        is_named = record.interrupted_at > 0.0 and record.machine not in listed
+        if record.instance_id in taken and not is_named and look.now - at < INTERRUPTION_SECONDS:
             for offering in offerings_of(record, agent.pool, listed.get(record.machine)):
                 yield TrialOf.TAKEN_BACK.scope(agent.pool.name, offering.key), at, taken[record.instance_id]
 
