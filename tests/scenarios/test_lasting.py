@@ -48,6 +48,17 @@ def test_a_drain_of_13_hours_is_told_with_its_build_at_12_hours_and_once_more_a_
     assert len(subjects(day)) in (3, 4)
 
 
+def test_a_machine_that_is_gone_costs_nothing_while_jenkins_keeps_its_node():
+    day = a_day()
+    day.queue(1, seconds=300.0)
+    day.minutes(8)
+    [name] = day.nodes()
+    day.fleet.faults.plan(Fault("jenkins doDelete", status=403, times=10**6))
+    day.minutes(6 * HOUR)
+    assert [text for text in texts(day) if "cost $" in text] == []
+    assert any(fact.endswith(", $0.00 an hour") for fact in day.why(name))
+
+
 @pytest.mark.long
 def test_an_agent_that_a_person_took_offline_is_told_after_a_day_in_their_words_and_each_day():
     day = a_day()
