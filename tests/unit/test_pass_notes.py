@@ -60,4 +60,12 @@ def test_notes_stay_small_however_bad_the_day():
 
 def test_the_newest_places_come_first():
     notes = after((0, {"BootFailures": 1}), (60, {"BootFailures": 1}))
-    assert places_of_notes({"scale_down": notes}) == {"BootFailures": ["pool cpu (60)", "pool cpu (0)"]}
+    assert places_of_notes({"scale_down": notes}, T + 60) == {"BootFailures": ["pool cpu (60)", "pool cpu (0)"]}
+
+
+def test_only_places_of_what_is_counted_are_named():
+    notes = PassNotes()
+    for at, place in ((0, "cpu-1"), (3000, "cpu-2")):
+        notes = noted(notes, T + at, {"Quarantines": 1}, {"Quarantines": [place]}, completed=True)
+    assert values(notes, 3060)["Quarantines"] == 1
+    assert places_of_notes({"scale_down": notes}, T + 3060) == {"Quarantines": ["cpu-2"]}
