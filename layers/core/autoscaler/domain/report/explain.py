@@ -349,7 +349,7 @@ def _of_node(situation: Situation, plans: Iterable[Plan], subject: str, events: 
 def _of_agent(situation: Situation, agent: Agent, events: Collection[Event]) -> Iterator[str]:
     record = agent.record
     names = f"{record.node} ({record.instance_id})" if record.node else record.instance_id
-    usd = dollars(usd_per_hour_of(situation, record))
+    usd = dollars(0.0 if agent.instance_ended else usd_per_hour_of(situation, record))
     image = image_of(situation, agent)
     kind = f"{record.instance_type} of {image}" if image else record.instance_type
     yield f"{names} of {record.pool} on {record.controller}: {state_of(situation, agent).word}; {kind}, {usd} an hour"
