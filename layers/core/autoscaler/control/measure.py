@@ -310,7 +310,7 @@ def publish_essential(ports: Ports, fleet: str, measured: Measured, invocation: 
     """Send few metrics, log the rest, and judge here what an alarm each would; return how many metrics were sent."""
     situation = measured.situation
     data = [*measured.data, *data_of_notes(fleet, measured.passes, situation.now)]
-    places = places_of(situation, measured.data) | places_of_notes(measured.passes)
+    places = places_of(situation, measured.data) | places_of_notes(measured.passes, situation.now)
     judged = judge(measured.told, rules(thresholds), data, places, situation.now)
     for event, facts in lines_of(measured.data):
         ports.log(event, **facts)

@@ -132,10 +132,10 @@ def data_of_notes(fleet: str, notes: Mapping[str, PassNotes], now: float) -> Ite
         yield one("PassesMissed", sum(b - a > MISSED_SECONDS for a, b in pairwise(times)), COUNT, of_function)
 
 
-def places_of_notes(notes: Mapping[str, PassNotes]) -> dict[str, list[str]]:
-    """Where each thing was counted, newest first."""
-    newest = sorted(_all_counts(notes), key=lambda counted: -counted.at)
-    places = grouped((counted.name, place) for counted in newest for place in counted.places)
+def places_of_notes(notes: Mapping[str, PassNotes], now: float) -> dict[str, list[str]]:
+    """Where each thing was counted that `data_of_notes` counts, newest first."""
+    seconds, newest = _SUMMED | _MINUTES, sorted(_all_counts(notes), key=lambda counted: -counted.at)
+    places = grouped((one.name, place) for one in newest if now - one.at < seconds.get(one.name, 0.0) for place in one.places)
     return {name: list(dict.fromkeys(of_name)) for name, of_name in places.items()}
 
 
