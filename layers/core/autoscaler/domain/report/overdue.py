@@ -224,9 +224,9 @@ def lasting_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[
     for (row, pool), agents in grouped(((row, agent.pool.name), agent) for row, agent in lasting).items():
         agents.sort(key=lambda agent: -_lasted(situation, agent, row))
         lines = lines_of([_line(situation, row, agent) for agent in agents], _NAMED)
-        paid = [agent.record for agent in agents if not agent.instance_ended]
-        usd = usd_per_hour_together(situation, paid)
-        cost = f"{counted(len(paid), 'agent')} of {pool} cost {dollars(usd)} an hour." if usd else ""
+        is_gone = row in (states.NODE_LEFT, states.ENDED_BY_OTHERS)  # the look that tells people does not ask EC2
+        usd = 0.0 if is_gone else usd_per_hour_together(situation, (agent.record for agent in agents))
+        cost = f"{counted(len(agents), 'agent')} of {pool} cost {dollars(usd)} an hour." if usd else ""
         names = [agent.record.node or agent.record.instance_id for agent in agents]
         seen = _lasts(pool, names, row.title or f"{row.name} too long", *lines, f"Deadline: {row.deadline}. Then: {row.then}.", cost)
         yield _key(row, pool), replace(seen, daily=row.daily)
