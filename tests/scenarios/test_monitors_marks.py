@@ -350,7 +350,8 @@ def test_people_are_told_once_of_a_controller_whose_agents_are_marked():
     assert subjects(day) == ["[f] Jenkins takes most agents of main offline"]
     assert "5 of 5 agents of main offline: Clock is too far off" in day.fleet.notifier.sent[0].text
     assert "5 of 5 agents of main offline: Clock is too far off" in why(day, "cpu")
-    assert "5 of 5 agents of main: none ends for it" in why(day, day.nodes()[0])
+    assert "so are 5 of 5 agents of main: one agent is tried" in why(day, day.nodes()[0])
+    assert "ends for it" not in day.fleet.notifier.sent[0].text, "at max_agents one of them makes room for the one that is tried"
     wrong.clear()
     day.minutes(20)
     assert subjects(day)[-1] == "[f] over: Jenkins takes most agents of main offline"
