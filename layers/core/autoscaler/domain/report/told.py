@@ -183,7 +183,7 @@ def marks_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
         if trial.is_failing:
             text = (
                 f"Monitors of Jenkins took {trial.said} agents of {controller} offline: {trial.why}\n"
-                "So many at once share a cause: a clock, a plugin, or what the agents have in common. None ends for it.\n"
+                "So many at once share a cause: a clock, a plugin, or what the agents have in common.\n"
                 f"If jobs wait, one agent is launched {_told_next(situation, trial)}, then one an hour, until monitors leave one alone."
             )
             title = f"Jenkins takes most agents of {controller} offline"
@@ -230,6 +230,6 @@ def told_marked(situation: Situation, agent: Agent) -> Iterator[str]:
         yield "it is a host, and stays as it is until the monitor or a person brings it online"
     elif most_marked is not None:
         tried = f"one agent is tried {_told_next(situation, most_marked)} if jobs wait"
-        yield f"so are {most_marked.said} agents of {agent.record.controller}: none ends for it, and {tried}"
+        yield f"so are {most_marked.said} agents of {agent.record.controller}: {tried}"
     elif (left := mark.since_at + MARKED_SECONDS - situation.now) > 0:
         yield f"it is used again if the monitor brings it online; else it ends, in {duration(left)} at the soonest"
