@@ -109,6 +109,7 @@ def test_it_ends_by_itself_with_a_warning_before_and_is_terminated():
     [message] = day.fleet.notifier.sent
     assert f"{node.name} is reserved for alice until" in message.subject
     assert "autoscaler reserve" in message.text
+    assert "The agent is terminated then, once its builds have ended" in message.text, "one that was busy may be so still"
     day.minutes(35)
     assert node.name not in day.jenkins.nodes
     assert [message.subject.startswith("[f] over:") for message in day.fleet.notifier.sent] == [False, True]
