@@ -303,7 +303,10 @@ def _ending(situation: Situation, agent: Agent, reservation: Reservation, *, of_
     elif agent.record.is_host:
         title, then = f"{name} is reserved for {person} until {ends}", "The host begins anew then, with nothing left of what was on it."
     else:
-        title, then = f"{name} is reserved for {person} until {ends}", "The agent is terminated then, with everything on it."
+        title, then = (
+            f"{name} is reserved for {person} until {ends}",
+            "The agent is terminated then, once its builds have ended, with everything on it.",
+        )
     has, page = ("a device of ", "one-device") if of_device else ("", "the-end")
     text = f"{person} has {has}{name} until {ends}: {reservation.reason}.\n{then} To keep it for longer, reserve it again."
     return Seen(title, text, f"reservations.md#{page}", f"autoscaler reserve {name} --for {person} --hours 2")
