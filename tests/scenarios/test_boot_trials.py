@@ -94,3 +94,22 @@ def test_two_launches_within_a_minute_that_fail_count_once():
     day.queue(3)
     day.minutes(BOOT_TIMEOUT_MINUTES + 4)
     assert day.fleet.state.memory.trials["boot/cpu"].failures == 1
+
+
+def test_machines_that_are_lost_together_hold_no_places_for_another_boot_timeout():
+    """The first loss gave all of them twice the time: seven of ten were booting again, and nothing could be launched in their place."""
+    day = a_day()
+    never_registers(day)
+    day.queue(10)
+    day.minutes(BOOT_TIMEOUT_MINUTES + 8)
+    first = list(day.world.ec2.instances.values())[:10]
+    assert [instance for instance in first if instance.alive()] == []
+
+
+def test_what_is_launched_after_boots_were_lost_at_their_deadline_has_twice_the_time():
+    day = a_day()
+    real = day.world.ec2.on_running
+    day.world.ec2.on_running = lambda instance: day.world.timeline.after((BOOT_TIMEOUT_MINUTES + 3) * MINUTE, lambda: real(instance))
+    builds = day.queue(10, seconds=600.0)
+    day.minutes(90)
+    assert all(build.started_at for build in builds)
