@@ -91,7 +91,7 @@ from autoscaler.domain.situation.canary import boots_seen, marked_together, outc
 from autoscaler.domain.situation.demand import beacon_items, with_beacons_asked
 from autoscaler.domain.situation.left import hosts_away, left_pools
 from autoscaler.domain.situation.looks import EC2, next_asked, next_sessions, turned_back, without_ended
-from autoscaler.domain.situation.pool_view import PoolView, closes_at, last_times, launched_and_to_try, times_of, with_more_time
+from autoscaler.domain.situation.pool_view import PoolView, closes_at, last_times, launched_and_to_try, times_of
 from autoscaler.domain.situation.promises import note_free_nodes, note_rations, without_refused
 from autoscaler.domain.situation.situation import Decided, Look, Situation, join, situate, with_job_lengths
 from autoscaler.domain.situation.states import FOREIGN, LEFT_THE_FILE, SHUTS_DOWN, UNSEEN, state_of
@@ -107,7 +107,6 @@ def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situat
     snapshot = _corrected(turned_back(snapshot), fleet)
     if any(pool.max_job_seconds is not None for pool in fleet.pools.values()):
         fleet = with_job_lengths(fleet, snapshot.learned)
-    fleet = with_more_time(fleet, snapshot.memory)
     # Passes of one look see the same but for their names. Of what was learned, only these facts enter a situation; the rest may change.
     seen = replace(snapshot, pass_id="", request_id="", learned={})
     closing = [closes_at(pool, snapshot.learned.values()) for pool in fleet.pools.values() if pool.capacity]

@@ -129,7 +129,8 @@ def why_uncertain(situation: Situation, controller: str, want: Want, starts: Map
         return broken
     # An agent that may come at any moment has been late for so long already: so are those that it takes after others.
     if start.first_seconds == ANY_MOMENT_SECONDS and start.server in situation.fleet.pools:
-        timeout = duration(situation.fleet.pools[start.server].boot_timeout_seconds)
+        timeouts = [agent.pool.boot_timeout_seconds for agent in situation.agents if agent.pool.name == start.server]
+        timeout = duration(max(timeouts, default=situation.fleet.pools[start.server].boot_timeout_seconds))
         words = f"it waits for an agent of {start.server} that takes longer than usual; each has {timeout} in all"
         return _Fate("late-agent", "agent is late", words)
     # Jenkins, or a plugin, holds it back in words of its own: nobody knows for how long.

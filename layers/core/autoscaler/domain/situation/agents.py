@@ -210,8 +210,12 @@ def join_agents(
     memo: Memo,
     looks: Mapping[str, Looks],
     gone: Mapping[str, float] = MappingProxyType({}),
+    slow: Collection[str] = (),
 ) -> tuple[Agent, ...]:
-    """Join every open record with its state in Jenkins and EC2; unknown pools are left out. ``gone``: what `forgotten` says."""
+    """Join every open record with its state in Jenkins and EC2; unknown pools are left out.
+
+    ``gone``: what `forgotten` says; ``slow``: instances that have twice the time to boot.
+    """
     nodes = {(view.name, node.name): node for view in snapshot.controllers.values() for node in view.nodes}
     views, states, memory = snapshot.controllers, snapshot.states, snapshot.memory
     facts: dict[str, _Facts] = {}
@@ -219,6 +223,8 @@ def join_agents(
         pool, instance_id, controller = _pool_of(record, fleet), record.instance_id, record.controller
         if pool is None:
             continue
+        if instance_id in slow:
+            pool = replace(pool, boot_timeout_seconds=2 * pool.boot_timeout_seconds)
         node, view = nodes.get((controller, record.node or "")), views.get(controller)
         state = states.get(instance_id)
         if state is InstanceState.NOT_FOUND:

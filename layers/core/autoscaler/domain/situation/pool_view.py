@@ -106,13 +106,21 @@ def last_times(known: tuple[float, ...], new: Iterable[float]) -> tuple[float, .
 _SLOW_REMEMBERED = 8
 
 
-def with_more_time(fleet: Fleet, memory: Memory) -> Fleet:
-    """Return the fleet with twice the time for boots that are lost at the deadline one after another, or took longer lately."""
-    lost = {name for name, trial in trials_of(memory, TrialOf.BOOT).items() if trial.is_closed and trial.why.startswith(MISSED)}
+def with_more_time(fleet: Fleet, snapshot: Snapshot) -> frozenset[str]:
+    """Name the agents that have twice the time to boot: boots took longer lately, or others were lost at their deadline before.
+
+    What was launched before the first of those losses was known keeps its deadline, and so does what has counted as lost.
+    """
+    memory = snapshot.memory
+    lost = {name: trial for name, trial in trials_of(memory, TrialOf.BOOT).items() if trial.is_closed and trial.why.startswith(MISSED)}
     longest = {name: max(memory.pool(name).boots[-_SLOW_REMEMBERED:], default=0.0) for name in fleet.pools}
-    late = [pool for name, pool in fleet.pools.items() if name in lost or longest[name] > pool.boot_timeout_seconds]
-    pools = {pool.name: replace(pool, boot_timeout_seconds=2 * pool.boot_timeout_seconds) for pool in late}
-    return replace(fleet, pools={**fleet.pools, **pools}) if pools else fleet
+    slow = {name for name, pool in fleet.pools.items() if longest[name] > pool.boot_timeout_seconds}
+    return frozenset(
+        record.instance_id
+        for record in snapshot.records
+        if record.pool in slow
+        or ((trial := lost.get(record.pool)) and record.began_at >= trial.since_at and record.instance_id not in trial.failed)
+    )
 
 
 # The view of a pool.
