@@ -123,6 +123,21 @@ def test_once_a_start_works_again_agents_are_stopped_as_before_and_the_message_i
     assert median(waits(day, 4)) < WITHOUT_WARM_POOL / 2
 
 
+def test_a_pool_whose_starts_failed_together_starts_agents_again():
+    """Twenty agents were stopped in eight hours, and each was ended minutes later: the message never ended."""
+    day = a_day(stopped=8, max_agents=12)
+    first_boot = day.world.ec2.on_running
+    never_connects(day)
+    day.queue(8, seconds=300.0)
+    day.minutes(60)
+    day.world.ec2.on_running = first_boot
+    for _ in range(8):
+        day.queue(8, seconds=300.0)
+        day.minutes(25)
+    assert not starts_fail(day)
+    assert subjects(day)[-1] == f"[f] over: {DO_NOT_START.removeprefix('[f] ')}"
+
+
 def test_starts_that_end_stopped_again_are_told_with_ec2s_reason_and_the_right_that_is_missing():
     """27 vain starts a day, and "over" was told while it went on."""
     day = a_day()
