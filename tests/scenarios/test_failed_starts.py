@@ -146,7 +146,7 @@ def test_starts_that_end_stopped_again_are_told_with_ec2s_reason_and_the_right_t
     assert max(later) <= WITHOUT_WARM_POOL + TWO_STARTS
     [told] = day.fleet.notifier.sent
     assert (told.subject, "Client.InternalError" in told.text, "kms:CreateGrant" in told.text) == (DO_NOT_START, True, True)
-    assert len(day.done(Start)) < 8, "fewer than there were jobs"
+    assert len(day.done(Start)) <= 8, "four for the first job, then fewer than there are jobs"
 
 
 @pytest.mark.parametrize("code", ["Server.InsufficientInstanceCapacity", "Client.VcpuLimitExceeded"])

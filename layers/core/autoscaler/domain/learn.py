@@ -56,7 +56,6 @@ from autoscaler.domain.facts.snapshot import INTERRUPTION_SECONDS, InstanceState
 from autoscaler.domain.forecast.durations import note_had, note_refused
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
 from autoscaler.domain.forecast.keeping import Needed, agents_missed, follow_burst, guessed_in_time, is_burst_over, next_peaks, note_returns
-from autoscaler.domain.grouping import grouped
 from autoscaler.domain.launch.backoff import lacks_capacity, refusals_of_launch, running, scopes_of, short_launches, spells
 from autoscaler.domain.launch.placement import note_never_lent
 from autoscaler.domain.lifecycle import next_observations
@@ -430,11 +429,11 @@ def _taken_from(situation: Situation, decided: Decided, failures: Collection[Boo
 
     If many starts fail, one is no faster than a boot. If none was seen to work, they say nothing of how long one takes.
     """
-    memory, taken, vain = situation.memory, cordoned_by_kind(decided), grouped(vain_starts(situation, failures) if failures else ())
+    memory, taken, vain = situation.memory, cordoned_by_kind(decided), vain_starts(situation, failures)
     return {
         name: replace(
             past,
-            starts=last_times(past.starts, vain.get(name, ())) if past.starts else (),
+            starts=last_times(past.starts, [vain[name]] if name in vain else ()) if past.starts else (),
             taken=note_taken(past.taken, taken.get(name, []), situation.now),
         )
         for name, past in {name: memory.pool(name) for name in {**memory.pools, **taken}}.items()

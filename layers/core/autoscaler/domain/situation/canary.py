@@ -36,6 +36,7 @@ from autoscaler.domain.situation.bets import (
     step_trial,
     steps_done,
     told_boots,
+    trials_of,
 )
 from autoscaler.domain.situation.pool_view import STARTS_TAKE_SHARE, PoolView, launched_and_to_try
 from autoscaler.domain.situation.situation import Look, Situation
@@ -293,12 +294,15 @@ def asked_lately(memory: Memory, agent: Agent, now: float) -> Trial | None:
     return refused if refused and now - refused.failed_at < ASKED_AGAIN_SECONDS else None
 
 
-def vain_starts(situation: Situation, failures: Iterable[BootFailure]) -> Iterator[tuple[str, float]]:
-    """Say by pool how long jobs waited for each start that failed: until they were served otherwise, and for the boot that served them."""
-    for failure in failures:
-        pool = situation.pools.get((failure.controller, failure.pool))
-        if failure.of_start and pool is not None:
-            yield failure.pool, _late_seconds(pool) + pool.boot_seconds
+def vain_starts(situation: Situation, failures: Iterable[BootFailure]) -> dict[str, float]:
+    """Say by pool how long jobs waited for a start that failed: until they were served otherwise, and for the boot that served them.
+
+    Starts that were asked for before the last such loss was known say nothing more: eight that fail together are one.
+    """
+    lost = {pool: trial.failed_at for pool, trial in trials_of(situation.memory, TrialOf.START).items()}
+    starts = [failure for failure in failures if failure.of_start and failure.launched_at >= lost.get(failure.pool, 0.0)]
+    views = {failure.pool: situation.pools.get((failure.controller, failure.pool)) for failure in starts}
+    return {name: _late_seconds(pool) + pool.boot_seconds for name, pool in views.items() if pool}
 
 
 def _late_seconds(pool: PoolView) -> float:

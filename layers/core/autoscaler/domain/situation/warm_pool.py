@@ -135,13 +135,17 @@ def count_stopped(pool: PoolView) -> int:
 
 
 def stopped_wanted(situation: Situation, pool: PoolView) -> int:
-    """Count the stopped agents that are worth having beside those that run, within what its operator allows on all controllers."""
+    """Count the stopped agents that are worth having beside those that run, within what its operator allows on all controllers.
+
+    Where starts failed, one is worth having to try whether they work again.
+    """
     warm, window = pool.spec.warm_pool, situation.memory.needs(pool.controller, pool.name).window
     if warm is None:
         return 0
     needed = needed_lately(window, pool.keep.seconds_in_all, situation.now) if window else 0
-    worth = max(needed - in_service(pool), pool.least_stopped)
-    return int(min(worth, warm.max_agents, most_stopped(situation.memory, pool.name, situation.now)))
+    most = most_stopped(situation.memory, pool.name, situation.now)
+    worth = max(needed - in_service(pool), pool.least_stopped, most < inf)
+    return int(min(worth, warm.max_agents, most))
 
 
 def least_stopped(situation: Situation, pool: PoolView) -> int:
