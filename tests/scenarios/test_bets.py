@@ -1,5 +1,7 @@
 """Time-lines of launches that are lost for a cause: a zone without network, boots that take too long, first boots with a reboot."""
 
+from itertools import pairwise
+
 import pytest
 
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
@@ -73,6 +75,38 @@ def test_of_several_agents_one_tries_the_zone_again_and_once_it_boots_the_zone_i
         day.minutes(HOUR)
     assert max(waits(builds)) <= 6
     assert "subnet-a/on-demand is asked for last" not in "\n".join(day.why("cpu"))
+
+
+def test_two_controllers_of_a_pool_try_a_lost_zone_with_one_agent_at_a_time():
+    """Each tried it in the same pass."""
+    offerings = tuple(an_offering("m6i.2xlarge", subnet=subnet) for subnet in ZONES)
+    pool = a_pool("cpu", controllers=("main", "other"), offerings=offerings, **FACTS)
+    day = Day(in_memory(pool, max_agents=200, max_launches_per_hour=1000)).minutes(3)
+    day.world.ec2.zones.update({subnet: f"us-west-2{subnet[-1]}" for subnet in ZONES})
+    without_network(day, ["subnet-a"])
+    for _ in range(8):
+        for controller in day.world.controllers.values():
+            for n in range(4):
+                controller.submit(f"unit-{n}", "cpu", 300.0)
+        day.minutes(HOUR // 2)
+    lost = sorted(instance.launched_at for instance in day.world.ec2.instances.values() if instance.subnet == "subnet-a")
+    tries = [at for at in lost if at > lost[0] + 900.0]
+    assert len(tries) >= 3
+    assert min(later - at for at, later in pairwise(tries)) >= 600.0
+
+
+def test_of_a_type_that_boots_in_no_zone_one_agent_at_a_time_tries_whatever_the_zone():
+    """Each zone was tried at its own times: five machines were lost in an hour."""
+    offerings = tuple(an_offering(name, subnet=subnet) for name in ("m6i.2xlarge", "m5.2xlarge") for subnet in ZONES)
+    day = a_day(offerings=offerings, idle_seconds=120.0)
+    day.world.ec2.zones.update({subnet: f"us-west-2{subnet[-1]}" for subnet in ZONES})
+    comes_up = day.world.ec2.on_running
+    day.world.ec2.on_running = lambda instance: None if instance.instance_type == "m6i.2xlarge" else comes_up(instance)
+    for _ in range(6 * 6):
+        day.queue(6, seconds=240.0)
+        day.minutes(10)
+    lost = [instance.launched_at for instance in day.world.ec2.instances.values() if instance.instance_type == "m6i.2xlarge"]
+    assert max(sum(at <= other < at + 3600.0 for other in lost) for at in lost if at > min(lost) + 7200.0) <= 3
 
 
 def test_a_zone_that_keeps_losing_boots_beside_others_is_told_once():
