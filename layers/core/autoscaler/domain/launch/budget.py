@@ -188,6 +188,7 @@ class Budget:
         connections = trials_of(situation.memory, TrialOf.CONNECT)
         self._refusing = {name: trial for name, trial in connections.items() if trial.is_failing}  # controllers that let no agent connect
         self.to_begin = to_begin(situation)  # pools of which one agent is to try a new image
+        self.tries_places: dict[str, str] = {}  # the controller whose agent tries what boots failed on, by pool
         self.taken: list[tuple[str, float]] = []  # pool and highest price of each agent reserved here
         self._answers: dict[tuple[str, float], Refused | None] = {}  # by pool and price
         self.levels, self.fleet = uses, uses[-1]  # the narrow ones first

@@ -204,7 +204,12 @@ class Purchase:
     def _launches(self, order: _Order, keep_until: float, intent_id: str | None) -> Iterator[Launch]:
         """Ask for all agents at once; of several one tries what boots failed on."""
         place = next((one for one in order.pool.places_to_try if one.market is order.market), None)
-        of_place = int(place is not None and order.count > 1 and intent_id is None)
+        of_place = int(
+            place is not None
+            and order.count > 1
+            and intent_id is None
+            and self.budget.tries_places.setdefault(order.pool.name, self.controller) == self.controller  # of a shared pool only one
+        )
         yield self._launch_step(order, order.count - of_place, keep_until, intent_id)
         if place and of_place:
             yield self._launch_step(replace(order, offerings=(place,)), 1, keep_until)

@@ -261,9 +261,14 @@ def boots_badly(memory: Memory, pool: str, offering: Offering) -> Trial | None:
 
 
 def places_to_try(pool: Pool, memory: Memory, now: float, under_way: Collection[str]) -> tuple[Offering, ...]:
-    """List what boots badly, and one of several agents may try again now. ``under_way``: scopes in which one tries it already."""
-    lost = ((one, boots_badly(memory, pool.name, one)) for one in _free(pool, memory, now))
-    return tuple(one for one, trial in lost if trial and trial.width(now) and TrialOf.PLACE.scope(pool.name, one.key) not in under_way)
+    """List what boots badly, and one of several agents may try again now: what was tried last comes last, and one is tried at a time.
+
+    ``under_way``: scopes in which an agent boots.
+    """
+    lost = {one: trial for one in pool.offerings if (trial := boots_badly(memory, pool.name, one))}
+    if any(not trial.width(now) or TrialOf.PLACE.scope(pool.name, one.key) in under_way for one, trial in lost.items()):
+        return ()
+    return tuple(sorted((one for one in _free(pool, memory, now) if one in lost), key=lambda one: lost[one].failed_at))
 
 
 def _failed(pool: Pool, memory: Memory) -> dict[Offering, Trial]:
