@@ -230,8 +230,8 @@ STOPPED = (
     Bug(
         name="starts that failed before any worked are taken for slow ones, and none is tried again",
         function="_taken_from",
-        was="last_times(past.starts, vain.get(name, ())) if past.starts else ()",
-        becomes="last_times(past.starts, vain.get(name, ()))",
+        was="last_times(past.starts, [vain[name]] if name in vain else ()) if past.starts else ()",
+        becomes="last_times(past.starts, [vain[name]] if name in vain else ())",
         found_by=(f"{_FAILED}::test_once_a_start_works_again_agents_are_stopped_as_before_and_the_message_is_over",),
     ),
 )
