@@ -86,6 +86,21 @@ def test_a_throttle_over_all_nodes_lets_builds_begin_all_day_and_costs_three_age
     assert max(later) <= 5
 
 
+def test_two_slots_of_a_throttle_that_move_to_another_label_together_open_nothing():
+    day = a_day()
+    day.jenkins.veto = lambda build, node: "throttled" if "deploy" in build.job and running(day, "deploy") >= 2 else None
+    for _ in range(2):
+        day.jenkins.submit("deploy-page", "office", 840.0)
+    day.minutes(6)
+    for minute in range(60):
+        while sum(build.started_at is None for build in day.jenkins.builds if build.label == "cpu") < (2 if minute < 4 else 40):
+            day.jenkins.submit("deploy-app", "cpu", 900.0)
+        pages(day, minute)
+        day.minutes(1)
+    # Two for the first that wait, one for each try, and four after the slots have moved, since then a try was won.
+    assert launched(day) <= 10
+
+
 def test_one_deploy_at_a_time_over_four_folders_is_the_fault_of_no_agent():
     day = a_day(a_pool("cpu", **FACTS | {"max_agents": 10}))
     day.jenkins.veto = lambda build, node: "throttled" if "deploy" in build.job and running(day, "deploy") >= 1 else None

@@ -44,9 +44,9 @@ RATION = Ration(
 )
 
 
-def watched(*nodes, records=(), busy=None, ration=RATION):
+def watched(*nodes, records=(), busy=None, ration=RATION, free_nodes=None):
     session = a_session(since_at=NOW - 1e6, busy=busy or {})
-    memory = a_memory(sessions={"main": session}, rations={"main/cpu": ration})
+    memory = a_memory(sessions={"main": session}, rations={"main/cpu": ration}, free_nodes=free_nodes or {})
     view = a_view(*nodes, items=(an_item(1, job="release", label="cpu", waiting_seconds=900.0),))
     return watch(assess(with_beacons(a_snapshot(view, records=records, memory=memory), a_fleet()), a_fleet())).memory
 
@@ -73,6 +73,21 @@ def test_more_builds_than_ever_ran_while_they_were_refused_let_more_agents_be_tr
     assert again.controller("main").rations["cpu"].outcomes == noted.outcomes
     beside = watched(replace(node, builds=(build,)), records=(record,), ration=replace(RATION, most=1))
     assert beside.controller("main").rations["cpu"].outcomes == TWICE
+
+
+def test_two_that_begin_in_one_look_are_one_win_and_after_it_only_what_begins_on_agents_that_had_not_refused_it_is_another():
+    def noted(count, ration, *, has_refused=False):
+        builds = tuple(replace(a_build("release", run=f"job/release/{n}"), key=f"cpu-1/{n}/job/release/{n}") for n in range(count))
+        record, node = an_agent(executors=4, builds=builds)
+        stood = FreeNode(since_at=NOW - 600.0, seen_at=NOW - 60.0, looks=8, session="s1", labels=("cpu",), refused={"release": NOW - 60.0})
+        free_nodes = {"main/cpu-1": stood} if has_refused else {}
+        return watched(node, records=(record,), ration=ration, free_nodes=free_nodes).controller("main").rations["cpu"]
+
+    both = noted(2, RATION, has_refused=True)
+    assert (both.outcomes, both.is_closed, both.wins, both.most) == ({**TWICE, "2 at once": True}, True, 1, 2)
+    third = noted(3, both, has_refused=True)
+    assert (third.outcomes, third.wins, third.most) == (both.outcomes, 1, 3)
+    assert noted(4, third).wins == 2
 
 
 @pytest.mark.parametrize(("wins", "is_closed", "width"), [(0, True, 1), (1, True, 4), (2, True, 16), (0, False, inf), (2, False, inf)])
