@@ -89,6 +89,12 @@ def _on_controller(
             yield node.name, replace(past, looks=0)
 
 
+def _begun_on_others(situation: Situation, view: ControllerView) -> set[str]:
+    """Name the jobs that have begun on nodes which had not refused them. On one that had, the cause has gone, or left another label."""
+    begun = begun_since(situation.snapshot.memory.sessions.get(view.name), view)
+    return {build.job for name, builds in begun.items() for build in builds if not situation.distrust[view.name].refuses(name, build.job)}
+
+
 def _without_taken(past: FreeNode | None, view: ControllerView, taken: Collection[str], now: float) -> FreeNode | None:
     """Carry a node's refusals on, except for the jobs that it took since; a restart of the controller ends them."""
     if past is None or past.session != view.session:
@@ -178,7 +184,8 @@ def note_rations(situation: Situation, view: ControllerView, free_nodes: Mapping
         for name, ration in situation.memory.controller(view.name).rations.items()
     }
     kept = {name: ration for name, ration in kept.items() if situation.now - ration.seen_at < FORGOTTEN_SECONDS}
-    tried = {name: _after_begun(ration, _running(situation, view, ration), situation.now) for name, ration in kept.items()}
+    new = _begun_on_others(situation, view)
+    tried = {name: _after_begun(ration, _running(situation, view, ration), new, situation.now) for name, ration in kept.items()}
     kept = {name: _cut_short(situation, view, ration) for name, ration in tried.items() if ration}
     return kept | _refused_now(situation, view, free_nodes, kept)
 
@@ -216,13 +223,19 @@ def _running(situation: Situation, view: ControllerView, ration: Ration) -> int:
     return max(sum(job in ration.jobs for job in jobs), bool(jobs) and not ration.failed_at)
 
 
-def _after_begun(ration: Ration, running: int, now: float) -> Ration | None:
-    """Note each bet that is won: then further agents may be tried at once. None once no loss is left to remember."""
+def _after_begun(ration: Ration, running: int, new: set[str], now: float) -> Ration | None:
+    """Note a bet that is won: then further agents may be tried at once. None once no loss is left to remember.
+
+    What one look shows is one bet. After a win, the next is won by agents that came since: a throttle may let several builds go elsewhere,
+    one after another, and each begins on an agent that had refused it. ``new``: jobs that have begun on nodes which had not.
+    """
     if running <= ration.most:
         return ration
-    wins = [Outcome(scope=TrialOf.REFUSED, won=True, name=f"{count} at once") for count in range(ration.most + 1, running + 1)]
-    after = _with_outcomes(ration, wins, now)
-    return after and replace(after, most=running, is_cut_short=False)
+    after = replace(ration, most=running)
+    if ration.wins and new.isdisjoint(ration.jobs):
+        return after
+    win = Outcome(scope=TrialOf.REFUSED, won=True, name=f"{running} at once")
+    return _with_outcomes(replace(after, is_cut_short=False), [win], now)
 
 
 @dataclass(slots=True)
