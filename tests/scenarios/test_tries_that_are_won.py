@@ -118,6 +118,20 @@ def test_one_deploy_at_a_time_over_four_folders_is_the_fault_of_no_agent():
     assert len({message.subject for message in day.fleet.notifier.sent}) <= 4
 
 
+def test_agents_that_stand_beside_jobs_of_a_lock_are_not_at_fault_once_it_lets_one_of_them_take_a_job():
+    day = a_day()
+    day.jenkins.veto = lambda build, node: "[sign] is locked" if "deploy" in build.job and running(day, "deploy") >= 1 else None
+    day.jenkins.submit("deploy-page", "office", 600.0)
+    day.minutes(4)
+    for number in range(12):
+        day.jenkins.submit(f"deploy-{number}", "cpu", 1500.0)
+    for minute in range(30):
+        pages(day, minute)
+        day.minutes(1)
+    assert running(day, "deploy") == 1
+    assert not [step for step in day.done(Cordon) if step.reason == "refuses-all"]
+
+
 def test_after_a_lock_of_three_hours_forty_jobs_have_agents_within_twenty_minutes_and_three_boots():
     day = a_day()
     day.jenkins.veto = lambda build, _node: "Waiting for the licence" if build.job.startswith("locked") else None
@@ -188,6 +202,17 @@ def test_under_a_throttle_of_each_node_agents_that_run_such_a_job_stay_for_the_n
         day.minutes(1)
     assert gone == 0
     assert day.world.timeline.now - builds[0].queued_at <= 35 * 60.0
+
+
+def test_under_a_throttle_of_each_node_nobody_reads_that_a_node_which_runs_such_a_job_takes_no_builds():
+    day = a_day(a_pool("cpu", **FACTS | {"executors": 4}), a_pool("office", **FACTS))
+    day.jenkins.veto = lambda build, node: "Already running 1 builds on node" if running_on(node, "e2e") and build.job == "e2e" else None
+    for minute in range(60):
+        pages(day, minute)
+        while sum(build.started_at is None for build in day.jenkins.builds if build.job == "e2e") < 24:
+            day.jenkins.submit("e2e", "cpu", 1200.0)
+        day.minutes(1)
+    assert not [message.subject for message in day.fleet.notifier.sent if "take no builds" in message.subject]
 
 
 def running_on(node, name):
