@@ -78,13 +78,20 @@ def _on_controller(
     begun: Mapping[str, Collection[Build]],
     waits: Mapping[str, Mapping[str, float]],
 ) -> Iterator[tuple[str, FreeNode]]:
-    won = {job for ration in after.rations.values() if _running(situation, view, ration) > ration.most for job in ration.jobs}
+    new = _begun_on_others(situation, view)
+    won = {
+        job
+        for ration in after.rations.values()
+        if _running(situation, view, ration) > ration.most and not new.isdisjoint(ration.jobs)
+        for job in ration.jobs
+    }
     for node in view.nodes:
         past = _without_taken(after.free_nodes.get(node.name), view, {build.job for build in begun.get(node.name, ())}, situation.now)
         if jobs := waits.get(node.name):
             seen = _looked_at(past, node, view.session, jobs, situation.now, patience_of(after.hand_outs))
-            # If others take more of what it refuses than before, the node is at fault; if nobody does, the jobs are.
-            yield node.name, replace(seen, is_useless=seen.is_useless or not won.isdisjoint(jobs.keys() & seen.refused.keys()))
+            # If others take more of what it refuses than before, the node is at fault; if nobody does, or it runs one, the jobs are.
+            is_at_fault = won.isdisjoint(build.job for build in node.builds) and not won.isdisjoint(jobs.keys() & seen.refused.keys())
+            yield node.name, replace(seen, is_useless=seen.is_useless or is_at_fault)
         elif past and (past.refused or past.is_useless):
             yield node.name, replace(past, looks=0)
 
