@@ -78,11 +78,10 @@ def _on_controller(
     begun: Mapping[str, Collection[Build]],
     waits: Mapping[str, Mapping[str, float]],
 ) -> Iterator[tuple[str, FreeNode]]:
-    new = _begun_on_others(situation, view)
     won = {
         job
         for ration in after.rations.values()
-        if _running(situation, view, ration) > ration.most and not new.isdisjoint(ration.jobs)
+        if _running(situation, view, ration) > ration.most and not _begun_on_others(situation, view).isdisjoint(ration.jobs)
         for job in ration.jobs
     }
     for node in view.nodes:
@@ -191,8 +190,7 @@ def note_rations(situation: Situation, view: ControllerView, free_nodes: Mapping
         for name, ration in situation.memory.controller(view.name).rations.items()
     }
     kept = {name: ration for name, ration in kept.items() if situation.now - ration.seen_at < FORGOTTEN_SECONDS}
-    new = _begun_on_others(situation, view)
-    tried = {name: _after_begun(ration, _running(situation, view, ration), new, situation.now) for name, ration in kept.items()}
+    tried = {name: _after_begun(situation, view, ration) for name, ration in kept.items()}
     kept = {name: _cut_short(situation, view, ration) for name, ration in tried.items() if ration}
     return kept | _refused_now(situation, view, free_nodes, kept)
 
@@ -230,19 +228,20 @@ def _running(situation: Situation, view: ControllerView, ration: Ration) -> int:
     return max(sum(job in ration.jobs for job in jobs), bool(jobs) and not ration.failed_at)
 
 
-def _after_begun(ration: Ration, running: int, new: set[str], now: float) -> Ration | None:
+def _after_begun(situation: Situation, view: ControllerView, ration: Ration) -> Ration | None:
     """Note a bet that is won: then further agents may be tried at once. None once no loss is left to remember.
 
     What one look shows is one bet. After a win, the next is won by agents that came since: a throttle may let several builds go elsewhere,
-    one after another, and each begins on an agent that had refused it. ``new``: jobs that have begun on nodes which had not.
+    one after another, and each begins on an agent that had refused it.
     """
+    running = _running(situation, view, ration)
     if running <= ration.most:
         return ration
     after = replace(ration, most=running)
-    if ration.wins and new.isdisjoint(ration.jobs):
+    if ration.wins and _begun_on_others(situation, view).isdisjoint(ration.jobs):
         return after
     win = Outcome(scope=TrialOf.REFUSED, won=True, name=f"{running} at once")
-    return _with_outcomes(replace(after, is_cut_short=False), [win], now)
+    return _with_outcomes(replace(after, is_cut_short=False), [win], situation.now)
 
 
 @dataclass(slots=True)
