@@ -188,6 +188,17 @@ def test_in_a_full_pool_an_idle_agent_that_refuses_a_job_makes_room_for_the_one_
     assert suspended not in day.nodes()
 
 
+@pytest.mark.parametrize("kind", Kind)
+def test_in_a_full_pool_agents_that_all_refuse_the_jobs_that_wait_end(kind):
+    day = a_day(a_pool("cpu", **FACTS | {"max_agents": 20, "idle_seconds": 300.0}), a_pool("office", **FACTS))
+    day.jenkins.veto = lambda build, node: "lacks permission" if build.job == "secret" else None
+    for _ in range(40):
+        day.jenkins.submit("secret", "cpu", 300.0, kind=kind)
+    hours(day, 1, lambda minute: pages(day, minute))
+    assert launched(day) >= 20
+    assert sum(instance.tags["autoscaler:pool"] == "cpu" for instance in day.world.alive()) <= 3
+
+
 def test_under_a_throttle_of_each_node_agents_that_run_such_a_job_stay_for_the_next():
     """Each that was tried took a job, and went once the next had come, since its other executors stood free (hostile world 1300283)."""
     day = a_day(a_pool("cpu", **FACTS | {"max_agents": 8, "executors": 4, "boot_seconds": 200.0}))
