@@ -301,9 +301,10 @@ class Situation(Look):
         return Taker(self.labels_of(agent), agent.pool.name, agent.record.node or "", agent.record.began_at)
 
     def is_waited_for(self, agent: Agent) -> bool:
-        """Tell whether an item that is counted for an agent's pool may be taken by this very agent."""
-        taker, wants = self.taker(agent), self.demands[agent.record.controller].wants
-        return any(home_of(want).name == agent.pool.name and may_take(want, taker) for want in wants)
+        """Tell whether an item that is counted for an agent's pool may be taken by this very agent, and is none that it refused."""
+        taker, wants, distrust = self.taker(agent), self.demands[agent.record.controller].wants, self.distrust[agent.record.controller]
+        mine = (want for want in wants if home_of(want).name == agent.pool.name and not distrust.refuses(taker.name, want.item.job))
+        return any(may_take(want, taker) for want in mine)
 
     def expected(self, controller: str, *, every: bool = False) -> list[tuple[str, float, int]]:
         """Launches whose answer is not known: pool, when, and how many agents they may still bring; for builds, or for everybody."""
