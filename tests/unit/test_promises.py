@@ -103,6 +103,16 @@ def watched_demand():
     return assess(with_beacons(a_snapshot(view), a_fleet()), a_fleet()).demands["main"]
 
 
+@pytest.mark.parametrize(("rations", "scope"), [({"cpu": RATION}, "cpu"), ({}, ""), ({"cpu": replace(RATION, is_closed=False)}, "")])
+def test_a_label_that_is_closed_keeps_its_jobs_though_no_build_has_begun_on_their_controller(rations, scope):
+    """The controller's ration began anew: its first loss brings no pause, and a permission cost a fourth agent in an hour."""
+    want = watched_demand().wants[0]
+    stands = FreeNode(since_at=NOW - 600.0, seen_at=NOW, looks=8, session="s1", labels=("cpu",), refused={"release": NOW})
+    distrust = Distrust(rations=rations, nodes={"cpu-1": stands}, began_at=NOW - 700.0, now=NOW)
+    assert distrust.scope(want, ["cpu-1"]) == scope
+    assert distrust.limit(want, "") == (1.0, RATION.until_at if scope else NOW)
+
+
 def test_a_pause_says_nothing_of_how_many_are_tried_after_it():
     assert Distrust(rations={"cpu": RATION}, now=NOW).limit(watched_demand().wants[0], "cpu") == (1.0, RATION.until_at)
 
