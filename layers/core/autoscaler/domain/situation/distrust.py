@@ -55,9 +55,12 @@ class Distrust:
         return tries > 1 and self.now - free_node.since_at < self.patience_seconds * 2 ** min(tries - 1, _MOST_PATIENCE_DOUBLINGS)
 
     def scope(self, want: Want, refusers: Collection[str]) -> str:
-        """Name the label that launches are rationed for; "" for the whole controller, if no build began since these nodes are free."""
-        since_at = min((self.nodes[name].since_at for name in refusers), default=0.0)
-        return self.name_of(want) if self.began_at >= since_at else ""
+        """Name the label that launches are rationed for; "" for the whole controller, if no build began since these nodes are free.
+
+        What a label is closed for stays with it: the controller's ration would begin anew, with a try at once.
+        """
+        since_at, name = min((self.nodes[one].since_at for one in refusers), default=0.0), self.name_of(want)
+        return name if self.began_at >= since_at or name in dict(self._closed_for(want)) else ""
 
     def name_of(self, want: Want) -> str:
         """Name the ration of an item as it was named first: Jenkins tells the label of a pipeline in one look, and a node in the next."""
@@ -66,15 +69,18 @@ class Distrust:
         return next(filter(None, known), want.item.asked_label or f"pools {', '.join(pool.name for pool in want.pools)}")
 
     def limit(self, want: Want, scope: str) -> tuple[float, float]:
-        """Say for how many items of a scope agents may be tried at once, and from when on. A pause of the whole controller counts, too."""
-        ration = self.rations.get(scope)
-        pauses = (limit for limit in (ration, self.rations.get("")) if limit and limit.is_closed and want.item.job in limit.jobs)
-        return max(1.0, ration.width(self.now)) if ration else 1.0, max((limit.until_at for limit in pauses), default=self.now)
+        """Say for how many items of a scope agents may be tried at once, and from when on: its label's pause and the controller's count."""
+        ration, pauses = self.rations.get(scope), (limit.until_at for _, limit in self._closed_for(want))
+        return max(1.0, ration.width(self.now)) if ration else 1.0, max(pauses, default=self.now)
 
     def scope_without_nodes(self, want: Want) -> str | None:
         """Name the label of a job whose refusing nodes have gone: as long as no try is won, what comes next may fare the same."""
-        rations = ((scope, self.rations.get(scope)) for scope in (self.name_of(want), ""))
-        return next((scope for scope, limit in rations if limit and limit.is_closed and want.item.job in limit.jobs), None)
+        return next((scope for scope, _ in self._closed_for(want)), None)
+
+    def _closed_for(self, want: Want) -> Iterator[tuple[str, Ration]]:
+        """Return the scopes that are closed for an item, with their rations: of its label, and of the whole controller."""
+        known = ((scope, self.rations.get(scope)) for scope in (self.name_of(want), ""))
+        return ((scope, limit) for scope, limit in known if limit and limit.is_closed and want.item.job in limit.jobs)
 
 
 NO_DISTRUST = Distrust()
