@@ -130,8 +130,8 @@ _BY_EC2_ITSELF = ("Server.SpotInstanceTermination", "Server.SpotInstanceShutdown
 
 
 def ended_by_others(known: Mapping[str, Trial], look: Look) -> Iterator[Outcome]:
-    """Name the agents of each pool that others have ended or stopped under us, with the jobs that ran there. A person stops their own."""
-    ended = (agent for agent in look.agents if is_by_others(look, agent) and (agent.instance_ended or agent.phase is not Phase.RESERVED))
+    """Name the agents of each pool that others have ended or stopped under us, with the jobs that ran there."""
+    ended = (agent for agent in look.agents if is_by_others(look, agent))
     for scope, agents in grouped((TrialOf.ENDED.scope(agent.pool.name), agent) for agent in ended).items():
         before = known.get(scope)
         new = [agent for agent in agents if before is None or agent.record.instance_id not in before.failed]

@@ -67,7 +67,11 @@ class AgentState:
 
 def is_by_others(look: Look, agent: Agent) -> bool:
     """Tell whether neither we nor its builds have ended or stopped an agent, as far as EC2 says why that is."""
-    return agent.record.state is RecordState.REGISTERED and look.snapshot.end_reasons.get(agent.record.machine) in BY_OTHERS
+    return (
+        agent.record.state is RecordState.REGISTERED
+        and look.snapshot.end_reasons.get(agent.record.machine) in BY_OTHERS
+        and (agent.instance_ended or agent.phase is not Phase.RESERVED)  # a person may stop what is reserved for them
+    )
 
 
 def _drain_timeout(pool: Pool, _resume: float) -> float:
