@@ -19,7 +19,7 @@ LEAST = {
 }
 # Seeds with fifty draws each. With few draws, chance alone could miss what is rare.
 SEEDS = min(40, settings().max_examples)
-LEAST_JUDGED = 0.0 if SEEDS == 40 else 5.0
+LEAST_JUDGED = 0.0 if SEEDS == 60 else 5.0
 
 
 def test_in_what_is_drawn_everything_happens_often_enough_to_be_judged():

@@ -104,6 +104,6 @@ def test_a_person_who_looks_at_once_is_told_how_not_to_wait_for_agents_that_stil
     said, _, beside = night.said.splitlines()[-1].partition("autoscaler ")
     assert (said, beside) == ("to have others beside: ", f"launch {BROKEN} 1")
     assert night.types(beside) == 0
-    assert "1 of 1 agents of mxnetlinux-gpu launched; kept until" in night.said
+    assert "1 of 1 agent of mxnetlinux-gpu launched; kept until" in night.said
     night.here.pass_minutes(26)
     assert night.finished()
