@@ -28,6 +28,7 @@ WORLDS = {
         1800324,
         ("clock-skewed", "label-is-ignored", "late-listeners", "money-spent", "queue-reordered", "state-throttled"),
     ),
+    "a stage that free executors refuse follows another job": (2400023, ("stages-on-two-labels",)),
     "stops hang": (4, ("stops-hang",)),
     "a controller is in quiet mode": (1, ("quiet-mode",)),
     "the table is restored with records of what EC2 has forgotten": (3100356, ("share-leaves", "state-restored")),

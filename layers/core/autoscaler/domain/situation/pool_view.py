@@ -247,8 +247,11 @@ class PoolView:
         if (starved, returned) not in self._prospects:
             in_use = self.in_use(starved)
             # Jobs that free executors refuse are not foreseen, and how many of them came at once says nothing of what will run.
-            refused = (
-                ration.is_closed and self.name in ration.pools for ration in self.memory.controller(self.controller).rations.values()
+            refused = frozenset(
+                job
+                for ration in self.memory.controller(self.controller).rations.values()
+                if ration.is_closed and self.name in ration.pools
+                for job in ration.jobs
             )
             self._prospects[starved, returned] = Prospects(
                 costs=self.costs,
@@ -257,7 +260,8 @@ class PoolView:
                 in_use=in_use,
                 returned=returned,
                 window=self.window,
-                growths=() if any(refused) else self.needs.growths,
+                growths=() if refused else self.needs.growths,
+                declined=refused,
             )
         return self._prospects[starved, returned]
 

@@ -250,7 +250,7 @@ class Situation(Look):
         starved, learned, now = self.executors_wanted[controller], self.snapshot.learned[controller], self.now
         pools = {name: pool.prospects(starved.get(name, 0), learned.running) for name, pool in self.pools_of(controller).items()}
         if declined := self.fleet.declined:
-            pools = {name: replace(pool, declined=declined.by_own_builds(controller, name)) for name, pool in pools.items()}
+            pools = {name: replace(pool, declined=pool.declined | declined.by_own_builds(controller, name)) for name, pool in pools.items()}
         if new:
             pools = {name: replace(prospects, starting=None) for name, prospects in pools.items()}
         facts = now, pools, learned.arrivals, learned.followers, learned.runs, learned.stages
