@@ -132,11 +132,17 @@ def test_agents_that_stand_beside_jobs_of_a_lock_are_not_at_fault_once_it_lets_o
     assert not [step for step in day.done(Cordon) if step.reason == "refuses-all"]
 
 
-def test_after_a_lock_of_three_hours_forty_jobs_have_agents_within_twenty_minutes_and_three_boots():
+def a_day_behind_a_lock(jobs):
+    """A lock has kept so many jobs waiting for three hours."""
     day = a_day()
     day.jenkins.veto = lambda build, _node: "Waiting for the licence" if build.job.startswith("locked") else None
-    locked = [day.jenkins.submit(f"locked-{number}", "cpu", 2 * HOUR) for number in range(40)]
+    locked = [day.jenkins.submit(f"locked-{number}", "cpu", 2 * HOUR) for number in range(jobs)]
     hours(day, 3, lambda minute: pages(day, minute))
+    return day, locked
+
+
+def test_after_a_lock_of_three_hours_forty_jobs_have_agents_within_twenty_minutes_and_three_boots():
+    day, locked = a_day_behind_a_lock(40)
     day.jenkins.veto = None
     day.jenkins.schedule()
     day.minutes(20 + 3 * 4)
@@ -144,10 +150,7 @@ def test_after_a_lock_of_three_hours_forty_jobs_have_agents_within_twenty_minute
 
 
 def test_once_a_person_says_that_a_lock_is_mended_its_jobs_have_agents_within_a_boot():
-    day = a_day()
-    day.jenkins.veto = lambda build, _node: "Waiting for the licence" if build.job.startswith("locked") else None
-    locked = [day.jenkins.submit(f"locked-{number}", "cpu", 2 * HOUR) for number in range(20)]
-    hours(day, 3, lambda minute: pages(day, minute))
+    day, locked = a_day_behind_a_lock(20)
     day.jenkins.veto = None
     passes.carry_out(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), CloseBreaker(pool="cpu"))
     day.minutes(6)

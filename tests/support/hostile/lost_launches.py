@@ -149,7 +149,7 @@ def _left_at(build: Build) -> float:
 
 
 def _refusal(life: Life, machines: dict[str, Instance], instance: Instance) -> Loss | None:
-    """It stood free beside a job for three minutes, and did not get it. What was launched for jobs to come is none of its bets."""
+    """It stood free beside a job for three minutes, and did not get it. A launch for another job, yet to come, does not count."""
     stands = life.notes.stands.get(instance.tags.get("autoscaler:node", ""), {})
     missed = [stand for build, stand in stands.items() if stand.known_at is not None and _is_missed(machines, instance, build, stand)]
     guessed = life.notes.launched_for[instance.tags["autoscaler:pool"], instance.launched_at]

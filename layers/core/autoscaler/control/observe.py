@@ -254,8 +254,8 @@ def _ended_runs(ports: Ports, stored: StoredState, views: Mapping[str, Controlle
 def _end_reasons(ports: Ports, stored: StoredState, instances: Iterable[Instance], fates: Mapping[str, InstanceState]) -> Mapping[str, str]:
     """Ask why those instances have ended, or stopped, that we did not end. If EC2 does not say, nobody knows."""
     wanted = {record.machine for record in stored.records if record.state in (RecordState.REQUESTED, RecordState.REGISTERED)}
-    over = (instance for instance in instances if instance.state.ended or (instance.state in OFF and instance.id in wanted))
-    ended = {instance.id: instance.state_reason for instance in over if instance.state_reason}
+    stopped = (instance for instance in instances if instance.state.ended or (instance.state in OFF and instance.id in wanted))
+    ended = {instance.id: instance.state_reason for instance in stopped if instance.state_reason}
     known = ended.keys() | {name for name, past in stored.memory.agents.items() if past.ended_why}
     unknown = [instance_id for instance_id in wanted - known if fates.get(instance_id) is InstanceState.TERMINATED]
     if not unknown:

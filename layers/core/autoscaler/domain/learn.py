@@ -205,9 +205,9 @@ def _taken_back(look: Look) -> Iterator[tuple[str, float, str]]:
     for agent in look.agents:
         record = agent.record
         at = record.interrupted_at or look.now
-        # What was announced was named while EC2 listed it; where it was is not known any more afterwards.
-        is_named = record.interrupted_at > 0.0 and record.machine not in listed
-        if record.instance_id in taken and not is_named and look.now - at < INTERRUPTION_SECONDS:
+        # An announced interruption was already noted while EC2 listed the machine. Once it is gone, nobody knows its subnet.
+        is_noted = record.interrupted_at > 0.0 and record.machine not in listed
+        if record.instance_id in taken and not is_noted and look.now - at < INTERRUPTION_SECONDS:
             for offering in offerings_of(record, agent.pool, listed.get(record.machine)):
                 yield TrialOf.TAKEN_BACK.scope(agent.pool.name, offering.key), at, taken[record.instance_id]
 

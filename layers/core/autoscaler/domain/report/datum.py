@@ -135,7 +135,7 @@ def data_of_notes(fleet: str, notes: Mapping[str, PassNotes], now: float) -> Ite
 def places_of_notes(notes: Mapping[str, PassNotes], now: float) -> dict[str, list[str]]:
     """Where each thing was counted that `data_of_notes` counts, newest first."""
     seconds, newest = _SUMMED | _MINUTES, sorted(_all_counts(notes), key=lambda counted: -counted.at)
-    places = grouped((one.name, place) for one in newest if now - one.at < seconds.get(one.name, 0.0) for place in one.places)
+    places = grouped((count.name, place) for count in newest if now - count.at < seconds.get(count.name, 0.0) for place in count.places)
     return {name: list(dict.fromkeys(of_name)) for name, of_name in places.items()}
 
 

@@ -64,7 +64,7 @@ WAVES_OVER_SECONDS = 3600.0
 _IN_WAVES = (f"/{Reason.UNSERVABLE}", f"/{Reason.UNCLEAR}/")
 TAKEN_BACK = 3  # spells; one or two are what spot is
 SUBJECT_CHARACTERS = 100  # SNS takes no more
-# What is slow is told once it has lasted, and begins anew once it was not so for a while.
+# Slow causes: people are told only after one has lasted, and again only after it was away for a while.
 SLOW_SECONDS, SLOW_GAP_SECONDS = 600.0, 300.0
 
 

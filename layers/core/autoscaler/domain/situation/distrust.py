@@ -57,9 +57,9 @@ class Distrust:
     def scope(self, want: Want, refusers: Collection[str]) -> str:
         """Name the label that launches are rationed for; "" for the whole controller, if no build began since these nodes are free.
 
-        What a label is closed for stays with it: the controller's ration would begin anew, with a try at once.
+        A job whose label is closed stays in the label's ration. The controller's ration would start fresh and launch at once.
         """
-        since_at, name = min((self.nodes[one].since_at for one in refusers), default=0.0), self.name_of(want)
+        since_at, name = min((self.nodes[node].since_at for node in refusers), default=0.0), self.name_of(want)
         return name if self.began_at >= since_at or name in dict(self._closed_for(want)) else ""
 
     def name_of(self, want: Want) -> str:
@@ -79,8 +79,8 @@ class Distrust:
 
     def _closed_for(self, want: Want) -> Iterator[tuple[str, Ration]]:
         """Return the scopes that are closed for an item, with their rations: of its label, and of the whole controller."""
-        known = ((scope, self.rations.get(scope)) for scope in (self.name_of(want), ""))
-        return ((scope, limit) for scope, limit in known if limit and limit.is_closed and want.item.job in limit.jobs)
+        rations = ((scope, self.rations.get(scope)) for scope in (self.name_of(want), ""))
+        return ((scope, limit) for scope, limit in rations if limit and limit.is_closed and want.item.job in limit.jobs)
 
 
 NO_DISTRUST = Distrust()

@@ -106,10 +106,10 @@ def last_times(known: tuple[float, ...], new: Iterable[float]) -> tuple[float, .
 _SLOW_REMEMBERED = 8
 
 
-def with_more_time(fleet: Fleet, snapshot: Snapshot) -> frozenset[str]:
-    """Name the agents that have twice the time to boot: boots took longer lately, or others were lost at their deadline before.
+def slow_to_boot(fleet: Fleet, snapshot: Snapshot) -> frozenset[str]:
+    """Name the instances that have twice the time to boot: boots took longer lately, or earlier ones were lost at their deadline.
 
-    What was launched before the first of those losses was known keeps its deadline, and so does what has counted as lost.
+    Agents launched before the first of those losses keep their deadline. So do agents that count as lost.
     """
     memory = snapshot.memory
     lost = {name: trial for name, trial in trials_of(memory, TrialOf.BOOT).items() if trial.is_closed and trial.why.startswith(MISSED)}

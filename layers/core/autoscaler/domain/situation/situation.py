@@ -47,9 +47,9 @@ from autoscaler.domain.situation.pool_view import (
     current_versions,
     launched_and_to_try,
     scheduled,
+    slow_to_boot,
     trusted,
     versions_of_instances,
-    with_more_time,
 )
 from autoscaler.domain.situation.wants import Taker, home_of, may_take
 
@@ -330,7 +330,7 @@ def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo:
         fleet=fleet,
         overrides=overrides,
         looks=looks,
-        agents=join_agents(snapshot, fleet, memo, looks, gone, with_more_time(fleet, snapshot)),
+        agents=join_agents(snapshot, fleet, memo, looks, gone, slow_to_boot(fleet, snapshot)),
         demands={
             view.name: _demand(snapshot, fleet, overrides, view) if view.items or snapshot.run_orders else NOTHING_WAITS
             for view in snapshot.controllers.values()

@@ -144,7 +144,7 @@ def stopped_wanted(situation: Situation, pool: PoolView) -> int:
         return 0
     needed = needed_lately(window, pool.keep.seconds_in_all, situation.now) if window else 0
     most = most_stopped(situation.memory, pool.name, situation.now)
-    worth = max(needed - in_service(pool), pool.least_stopped, most < inf)
+    worth = max(needed - in_service(pool), pool.least_stopped, int(most < inf))
     return int(min(worth, warm.max_agents, most))
 
 
