@@ -11,6 +11,7 @@ from autoscaler.domain.facts.orders import Hold, Overrides, Scope
 from autoscaler.domain.facts.plan import Terminate
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from autoscaler.domain.learn import assess
+from autoscaler.domain.report.listing import list_queue
 from autoscaler.domain.report.machines import kept_seconds
 from autoscaler.domain.situation.bets import TrialOf
 from autoscaler.domain.wording import duration
@@ -218,6 +219,29 @@ def test_a_job_of_a_broken_pool_says_so():
     assert facts[0] == "1 build waits: agents of cpu do not boot (the last 4 boots failed)."
     assert "cpu has been broken for 23 min: its last 4 boots failed" in facts
     assert [fact for fact in facts if fact.startswith("not done: breaker-open")] == []
+
+
+LOST_ONE = replace(OPEN, failures=1, is_closed=False, outcomes={"i-8": False})
+
+
+def waiting(*agents, trial):
+    memory = a_memory(windows=an_empty_window(), trials={TrialOf.BOOT.scope("cpu"): trial})
+    view = a_view(*(node for _, node in agents), items=[an_item(1, job="build", label="cpu")])
+    [entry] = list_queue(assess(a_snapshot(view, records=[record for record, _ in agents], memory=memory), a_fleet()))
+    return entry.detail, entry.starts_in_seconds
+
+
+def test_no_time_is_given_for_an_agent_yet_to_be_launched_once_a_boot_was_lost():
+    """It said "in 60 s" of a second launch into a zone without network, and the job began eight minutes later."""
+    assert waiting(trial=LOST_ONE) == ("it starts once an agent of cpu boots", None)
+    assert waiting(trial=replace(LOST_ONE, failures=0))[1] is not None
+
+
+def test_after_one_lost_boot_an_agent_that_boots_already_is_believed_until_few_are_tried():
+    record, node = an_agent()
+    boots = (replace(record.bound(node=None), state=RecordState.REQUESTED, launched_at=NOW - 20, registered_at=None), node)
+    assert waiting(boots, trial=LOST_ONE)[1] is not None
+    assert waiting(boots, trial=OPEN) == ("it starts once an agent of cpu boots", None)
 
 
 def test_an_instance_that_is_gone_is_known_for_as_long_as_the_memory_knows_it():

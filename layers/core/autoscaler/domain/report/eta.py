@@ -119,13 +119,13 @@ def why_uncertain(situation: Situation, controller: str, want: Want, starts: Map
     """Say why an item may not start as planned; None if nothing speaks against it. ``starts``: without those that never start."""
     start = starts.get(want.item.id)
     if start is None:
-        return _why_broken(situation, controller, want, "", None)
+        return _why_broken(situation, controller, want, None)
     view = situation.pools.get((controller, start.server))
     # A stopped agent is asked for all the same, and may be refused, too.
     if start.bought and view is not None and in_the_way(view.spec, situation.memory):
         words = f"it starts once EC2 lets an agent of {view.name} start again: {view.refused_detail}"
         return _Fate("refused-by-ec2", "EC2 refuses", words)
-    if broken := why_kept(situation, controller, want, starts) or _why_broken(situation, controller, want, start.server, start.seconds):
+    if broken := why_kept(situation, controller, want, starts) or _why_broken(situation, controller, want, start):
         return broken
     # An agent that may come at any moment has been late for so long already: so are those that it takes after others.
     if start.first_seconds == ANY_MOMENT_SECONDS and start.server in situation.fleet.pools:
@@ -137,21 +137,25 @@ def why_uncertain(situation: Situation, controller: str, want: Want, starts: Map
     return _Fate("unclear", "Jenkins holds it", f"Jenkins holds it back: {want.item.wait.unclear}") if want.item.unclear else None
 
 
-def _why_broken(situation: Situation, controller: str, want: Want, server: str, seconds: float | None) -> _Fate | None:
-    """Say what was refused, is broken or is late. ``seconds``: in how many it takes an executor, None for never."""
+def _why_broken(situation: Situation, controller: str, want: Want, start: PlannedStart | BareStart | None) -> _Fate | None:
+    """Say what was refused, is broken or is late. ``start``: None if it never takes an executor."""
     tried = (
         _Fate("tried", "an agent is tried", "free executors did not take it; an agent is tried for it")
-        if seconds is not None and situation.distrust[controller].scope_without_nodes(want) is not None
+        if start and situation.distrust[controller].scope_without_nodes(want) is not None
         else None
     )
     # An idle agent, or one that is uncordoned for the job, may refuse it as well. What Jenkins says comes first.
-    if seconds == 0.0:
+    if start and start.seconds == 0.0:
         return _not_taken_yet(situation, controller, want) or (None if want.item.unclear else tried)
     if tried:
         return tried
-    pools = [server] if server else [pool.name for pool in want.pools]
-    if broken := next((pool for pool in pools if (trial := failing(situation.memory, TrialOf.BOOT.scope(pool))) and trial.is_closed), None):
-        return _Fate("pool-broken", "pool is broken", f"it starts once an agent of {broken} boots")
+    # After one lost boot the next launch may be lost as well. What has been launched is believed until the scope is closed.
+    lost = (
+        (pool, failing(situation.memory, TrialOf.BOOT.scope(pool)))
+        for pool in ([start.server] if start else [pool.name for pool in want.pools])
+    )
+    if broken := next((pool for pool, trial in lost if trial and (trial.is_closed or (start and start.bought))), None):
+        return _Fate("pool-broken", "boots failed", f"it starts once an agent of {broken} boots")
     if refused := failing(situation.memory, TrialOf.CONNECT.scope(controller)):
         return _Fate("cannot-connect", "no agent can connect", f"it starts once a new agent can connect to {controller} ({refused.why})")
     if no_node := situation.no_node(controller):
