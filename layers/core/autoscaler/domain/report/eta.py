@@ -40,8 +40,11 @@ from autoscaler.domain.wording import clock, counted, duration, listed
 
 
 @dataclass(frozen=True, slots=True)
-class _Fate:
-    """What becomes of an item. ``because``: why it waits, if ``detail`` is more than that."""
+class Fate:
+    """What becomes of an item. ``state``: in a word; ``brief``: in a few; ``detail``: in a sentence.
+
+    ``because``: why it waits, if ``detail`` is more than that; ``starts_in_seconds``: when it would start, None if nobody knows.
+    """
 
     state: str
     brief: str
@@ -50,7 +53,7 @@ class _Fate:
     starts_in_seconds: float | None = None
 
 
-def why_kept(situation: Situation, controller: str, want: Want, starts: Mapping[int, PlannedStart | BareStart]) -> _Fate | None:
+def why_kept(situation: Situation, controller: str, want: Want, starts: Mapping[int, PlannedStart | BareStart]) -> Fate | None:
     """Say what goes before an item where it was planned; None if nothing does. ``starts``: of all items, by id."""
     weights, start, demand = situation.fleet.weights, starts[want.item.id], situation.demands[controller]
     pools = {start.server} if start.server in situation.fleet.pools else {pool.name for pool in want.pools}
@@ -71,7 +74,7 @@ def _sharing(wants: Iterable[Want], pools: set[str]) -> Iterator[Want]:
     return (want for want in wants if pools & {pool.name for pool in want.pools})
 
 
-def _for_heavier(weights: JobWeights, nodes: Mapping[int, Node | None], want: Want, wants: Sequence[Want], pools: set[str]) -> _Fate | None:
+def _for_heavier(weights: JobWeights, nodes: Mapping[int, Node | None], want: Want, wants: Sequence[Want], pools: set[str]) -> Fate | None:
     """Name the job that goes first: nodes show no free executor to lighter ones while a heavier one waits.
 
     If lighter ones before this item were planned on such nodes, they take its executor: Jenkins gives it to the first in the queue.
@@ -85,26 +88,24 @@ def _for_heavier(weights: JobWeights, nodes: Mapping[int, Node | None], want: Wa
     on_full = _sharing((other for other in front if other.item.id in full), pools)
     kept = [other.item.id for other in on_full if weights.of_running(other.item.job) < most]
     if kept[-1:] == [want.item.id]:
-        return _Fate(
+        return Fate(
             "after-heavier", "after a heavier job", f"{told}, goes first: what is free on {full[want.item.id]} is kept until it has begun"
         )
     return _after_others(len(kept), f"what is free elsewhere is kept for {told}") if kept else None
 
 
-def _after_others(many: int, because: str) -> _Fate:
-    return _Fate(
-        "after-others", "after other jobs", f"{counted(many, 'job')} before it in the queue may take its executor first: {because}"
-    )
+def _after_others(many: int, because: str) -> Fate:
+    return Fate("after-others", "after other jobs", f"{counted(many, 'job')} before it in the queue may take its executor first: {because}")
 
 
-def _for_several(weights: JobWeights, agent: Agent | None, want: Want, others: Iterable[Want], seconds: float) -> _Fate | None:
+def _for_several(weights: JobWeights, agent: Agent | None, want: Want, others: Iterable[Want], seconds: float) -> Fate | None:
     """Say that the Heavy Job plugin needs several executors at once, of which others may take each that is freed before."""
     needed = _at_once(weights, want)
     lighter = [other for other in others if _at_once(weights, other) < needed] if needed > 1 else []
     if not lighter or seconds == 0.0 or agent is None or not agent.busy_executors:
         return None
     first = f"{counted(len(lighter), 'job')} that {'needs' if len(lighter) == 1 else 'need'} fewer may take each that is freed before"
-    return _Fate("needs-several", "for several executors", f"it needs {needed} executors of one machine at once, and {first}")
+    return Fate("needs-several", "for several executors", f"it needs {needed} executors of one machine at once, and {first}")
 
 
 def _at_once(weights: JobWeights, want: Want) -> int:
@@ -115,7 +116,7 @@ def _at_once(weights: JobWeights, want: Want) -> int:
 # Why nobody can say when a job starts, though it has a place: what it counts on was refused, is broken, or is late.
 
 
-def why_uncertain(situation: Situation, controller: str, want: Want, starts: Mapping[int, PlannedStart | BareStart]) -> _Fate | None:
+def why_uncertain(situation: Situation, controller: str, want: Want, starts: Mapping[int, PlannedStart | BareStart]) -> Fate | None:
     """Say why an item may not start as planned; None if nothing speaks against it. ``starts``: without those that never start."""
     start = starts.get(want.item.id)
     if start is None:
@@ -124,7 +125,7 @@ def why_uncertain(situation: Situation, controller: str, want: Want, starts: Map
     # A stopped agent is asked for all the same, and may be refused, too.
     if start.bought and view is not None and in_the_way(view.spec, situation.memory):
         words = f"it starts once EC2 lets an agent of {view.name} start again: {view.refused_detail}"
-        return _Fate("refused-by-ec2", "EC2 refuses", words)
+        return Fate("refused-by-ec2", "EC2 refuses", words)
     if broken := why_kept(situation, controller, want, starts) or _why_broken(situation, controller, want, start):
         return broken
     # An agent that may come at any moment has been late for so long already: so are those that it takes after others.
@@ -132,15 +133,15 @@ def why_uncertain(situation: Situation, controller: str, want: Want, starts: Map
         timeouts = [agent.pool.boot_timeout_seconds for agent in situation.agents if agent.pool.name == start.server]
         timeout = duration(max(timeouts, default=situation.fleet.pools[start.server].boot_timeout_seconds))
         words = f"it waits for an agent of {start.server} that takes longer than usual; each has {timeout} in all"
-        return _Fate("late-agent", "agent is late", words)
+        return Fate("late-agent", "agent is late", words)
     # Jenkins, or a plugin, holds it back in words of its own: nobody knows for how long.
-    return _Fate("unclear", "Jenkins holds it", f"Jenkins holds it back: {want.item.wait.unclear}") if want.item.unclear else None
+    return Fate("unclear", "Jenkins holds it", f"Jenkins holds it back: {want.item.wait.unclear}") if want.item.unclear else None
 
 
-def _why_broken(situation: Situation, controller: str, want: Want, start: PlannedStart | BareStart | None) -> _Fate | None:
+def _why_broken(situation: Situation, controller: str, want: Want, start: PlannedStart | BareStart | None) -> Fate | None:
     """Say what was refused, is broken or is late. ``start``: None if it never takes an executor."""
     tried = (
-        _Fate("tried", "an agent is tried", "free executors did not take it; an agent is tried for it")
+        Fate("tried", "an agent is tried", "free executors did not take it; an agent is tried for it")
         if start and situation.distrust[controller].scope_without_nodes(want) is not None
         else None
     )
@@ -149,21 +150,23 @@ def _why_broken(situation: Situation, controller: str, want: Want, start: Planne
         return _not_taken_yet(situation, controller, want) or (None if want.item.unclear else tried)
     if tried:
         return tried
-    # After one lost boot the next launch may be lost as well. What has been launched is believed until the scope is closed.
-    lost = (
-        (pool, failing(situation.memory, TrialOf.BOOT.scope(pool)))
-        for pool in ([start.server] if start else [pool.name for pool in want.pools])
-    )
-    if broken := next((pool for pool, trial in lost if trial and (trial.is_closed or (start and start.bought))), None):
-        return _Fate("pool-broken", "boots failed", f"it starts once an agent of {broken} boots")
+    pools = [start.server] if start else [pool.name for pool in want.pools]
+    if lost := next((pool for pool in pools if _waits_for_a_boot(situation, pool, start)), None):
+        return Fate("pool-broken", "boots failed", f"it starts once an agent of {lost} boots")
     if refused := failing(situation.memory, TrialOf.CONNECT.scope(controller)):
-        return _Fate("cannot-connect", "no agent can connect", f"it starts once a new agent can connect to {controller} ({refused.why})")
+        return Fate("cannot-connect", "no agent can connect", f"it starts once a new agent can connect to {controller} ({refused.why})")
     if no_node := situation.no_node(controller):
-        return _Fate("cannot-connect", "no agent can connect", f"it starts once nodes can be made on {controller} ({no_node})")
+        return Fate("cannot-connect", "no agent can connect", f"it starts once nodes can be made on {controller} ({no_node})")
     return None
 
 
-def _not_taken_yet(situation: Situation, controller: str, want: Want) -> _Fate | None:
+def _waits_for_a_boot(situation: Situation, pool: str, start: PlannedStart | BareStart | None) -> bool:
+    """Tell whether none has booted since one was lost: the next launch may be, too. What was launched is believed until few are tried."""
+    trial = failing(situation.memory, TrialOf.BOOT.scope(pool))
+    return trial is not None and (trial.is_closed or bool(start and start.bought))
+
+
+def _not_taken_yet(situation: Situation, controller: str, want: Want) -> Fate | None:
     """Name a node that has stood free beside the item for a look or more: Jenkins gives it out within seconds."""
     agents = {agent.record.node: agent.record for agent in situation.agents if agent.record.controller == controller}
     for node in situation.snapshot.controllers[controller].nodes:
@@ -173,7 +176,7 @@ def _not_taken_yet(situation: Situation, controller: str, want: Want) -> _Fate |
         since = min(situation.now - free.since_at, want.item.waiting_seconds)
         if since >= MINUTE_SECONDS and free.looks:
             until = clock(max(free.since_at + situation.distrust[controller].patience_seconds, situation.now))
-            return _Fate(
+            return Fate(
                 "not-taken",
                 "not taken yet",
                 f"{node.name} has been free for {duration(since)} and has not taken it; from {until} on it does not count for it",
@@ -185,11 +188,8 @@ def _not_taken_yet(situation: Situation, controller: str, want: Want) -> _Fate |
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueEntry:
-    """One item of the queue. ``state``: what becomes of it, in a word; ``brief``: in a few; ``detail``: in a sentence.
-
-    ``because``: why it waits; ``starts_in_seconds``: when it would start, None if nobody knows; ``of_pipeline``: a part of a pipeline.
-    """
+class QueueEntry(Fate):
+    """One item of the queue, and what becomes of it. ``of_pipeline``: it is a part of a pipeline. Here ``because`` is never empty."""
 
     id: int
     controller: str
@@ -199,11 +199,6 @@ class QueueEntry:
     label: str
     waiting_seconds: float
     pools: tuple[str, ...]
-    state: str
-    brief: str
-    detail: str
-    because: str
-    starts_in_seconds: float | None
 
 
 def queue_of(situation: Situation, controller: str) -> Iterator[QueueEntry]:
@@ -214,11 +209,11 @@ def queue_of(situation: Situation, controller: str) -> Iterator[QueueEntry]:
     for item in view.items:
         if item.id not in listed_ids:
             label = ignored_label(situation.fleet, nodes, item)
-            ignored = _Fate("ignored", "another cloud's", f"another cloud serves {label} (ignore_labels)") if label else None
+            ignored = Fate("ignored", "another cloud's", f"another cloud serves {label} (ignore_labels)") if label else None
             yield _queue_entry(controller, item, ignored or _of_other(situation, view, item))
 
 
-def _demanded(situation: Situation, controller: str) -> Iterator[tuple[QueueItem, _Fate, tuple[str, ...]]]:
+def _demanded(situation: Situation, controller: str) -> Iterator[tuple[QueueItem, Fate, tuple[str, ...]]]:
     """Tell of the items that pools may serve, that free executors do not take, that are on hold, and that no pool takes."""
     demand, starts = situation.demands[controller], expected_starts(situation, controller)
     learned, unknown = situation.snapshot.learned[controller], dict[PlannedStart, tuple[float, str]]()
@@ -235,12 +230,12 @@ def _demanded(situation: Situation, controller: str) -> Iterator[tuple[QueueItem
         yield refused.want.item, _of_refused(situation, controller, refused), tuple(pool.name for pool in refused.want.pools)
     for item, holds in demand.held:
         authors = listed(list(dict.fromkeys(hold.by for hold in holds)))
-        yield item, _Fate("held", f"held by {authors}", told_holds(situation, controller, item, holds), text_of(holds, situation.now)), ()
+        yield item, Fate("held", f"held by {authors}", told_holds(situation, controller, item, holds), text_of(holds, situation.now)), ()
     for unmet in demand.unmet:
-        yield unmet.item, _Fate(str(unmet.reason), str(unmet.reason), f"{unmet.reason}: {unmet.detail}", unmet.detail), ()
+        yield unmet.item, Fate(str(unmet.reason), str(unmet.reason), f"{unmet.reason}: {unmet.detail}", unmet.detail), ()
 
 
-def _queue_entry(controller: str, item: QueueItem, fate: _Fate, pools: tuple[str, ...] = ()) -> QueueEntry:
+def _queue_entry(controller: str, item: QueueItem, fate: Fate, pools: tuple[str, ...] = ()) -> QueueEntry:
     detail = fate.detail
     if item.unclear and item.wait.unclear not in detail:
         detail = f"{detail}; Jenkins says: {item.wait.unclear}"
@@ -272,7 +267,7 @@ def _fate_of(
     want: Want,
     starts: Mapping[int, PlannedStart],
     unknown: Mapping[PlannedStart, tuple[float, str]],
-) -> _Fate:
+) -> Fate:
     if not want.mature:
         return _of_young(want, [item.node for item in situation.snapshot.learned[controller].left_queue.get(want.label_set, ())])
     view = situation.snapshot.controllers[controller]
@@ -282,7 +277,7 @@ def _fate_of(
     if doubt := why_uncertain(situation, controller, want, starts):
         return doubt
     if start is None:
-        return _Fate("no-executor", "no executor", "no running or booting agent can take it")
+        return Fate("no-executor", "no executor", "no running or booting agent can take it")
     pools = [situation.pools[controller, pool.name] for pool in want.pools]
     starts_in = min((pool.start_seconds for pool in pools if pool.stopped), default=None)
     boots_in = duration(min(pool.boot_seconds for pool in pools))
@@ -291,19 +286,19 @@ def _fate_of(
     if build := _of_unknown_length(situation, controller, start):
         since = duration(elapsed_seconds(build, situation.snapshot.learned[controller], situation.now))
         running = f"{build.job} on {where}, which has run for {since}; nobody knows when it ends"
-        return _Fate("placed", "once a build ends", f"it waits for {running}; {another}")
+        return Fate("placed", "once a build ends", f"it waits for {running}; {another}")
     first_seconds, ahead = unknown.get(_executor(start), (inf, ""))
     if first_seconds < start.seconds:
         before = f"{ahead}, which waits before it for {where}; no build of {ahead} was seen to end, so that nobody knows how long it takes"
-        return _Fate("placed", "once a build ends", f"it waits for {before}; {another}")
+        return Fate("placed", "once a build ends", f"it waits for {before}; {another}")
     when = f"in {duration(start.seconds)}" if start.seconds else "at once"
-    return _Fate("placed", when, f"it would start {when} on an executor of {where}; {another}", starts_in_seconds=start.seconds)
+    return Fate("placed", when, f"it would start {when} on an executor of {where}; {another}", starts_in_seconds=start.seconds)
 
 
-def _of_young(want: Want, takers: Iterable[str]) -> _Fate:
+def _of_young(want: Want, takers: Iterable[str]) -> Fate:
     seconds, since = duration(want.matures_after_seconds), f", since {told_takers(takers)}"
     waits = f"once it has waited {seconds}{since if want.patience_seconds else ' (queue_maturity_seconds)'}"
-    return _Fate("young", f"counts after {seconds}", f"it counts {waits}", f"a job counts as demand {waits}")
+    return Fate("young", f"counts after {seconds}", f"it counts {waits}", f"a job counts as demand {waits}")
 
 
 def _of_unknown_length(situation: Situation, controller: str, start: PlannedStart) -> Build | None:
@@ -313,7 +308,7 @@ def _of_unknown_length(situation: Situation, controller: str, start: PlannedStar
     return build if build and not ends_in_time(build, start.server, situation.snapshot.learned[controller], situation.now) else None
 
 
-def _of_refused(situation: Situation, controller: str, refused: Refused) -> _Fate:
+def _of_refused(situation: Situation, controller: str, refused: Refused) -> Fate:
     nodes = situation.distrust[controller].nodes
     since_at = min((nodes[name].since_at for name in refused.nodes), default=situation.now)
     have = "has" if len(refused.nodes) == 1 else "have"
@@ -322,23 +317,23 @@ def _of_refused(situation: Situation, controller: str, refused: Refused) -> _Fat
         refusal = "free executors did not take it, and their agents have ended since"
     then = f"another agent is tried for {refused.scope or 'any job'} at {clock(max(refused.until_at, situation.now))}"
     if not refused.scope:
-        return _Fate("refused", "Jenkins starts nothing", f"{refusal}; no build has begun on {controller} meanwhile; {then}")
-    return _Fate("refused", "no free executor takes it", f"{refusal}; {then}")
+        return Fate("refused", "Jenkins starts nothing", f"{refusal}; no build has begun on {controller} meanwhile; {then}")
+    return Fate("refused", "no free executor takes it", f"{refusal}; {then}")
 
 
-def _until_quiet_mode_ends(situation: Situation, view: ControllerView) -> _Fate:
-    return _Fate("quiet-mode", "for quiet mode to end", told_quiet(view), in_quiet_mode(situation, view))
+def _until_quiet_mode_ends(situation: Situation, view: ControllerView) -> Fate:
+    return Fate("quiet-mode", "for quiet mode to end", told_quiet(view), in_quiet_mode(situation, view))
 
 
-def _of_other(situation: Situation, view: ControllerView, item: QueueItem) -> _Fate:
+def _of_other(situation: Situation, view: ControllerView, item: QueueItem) -> Fate:
     if item.in_quiet_mode:
         return _until_quiet_mode_ends(situation, view)
     if item.wait.unclear:
         state, words = "waits-for-something-unknown", f"Jenkins says: {item.wait.unclear}"
-        return _Fate(state, "for an unknown reason", f"what it waits for is no executor; {words}", words)
+        return Fate(state, "for an unknown reason", f"what it waits for is no executor; {words}", words)
     if item.starved:  # after a restart
-        return _Fate("waits-for-its-node", "on its old node", "what it waits for is the node that it had before the restart")
-    return _Fate(
+        return Fate("waits-for-its-node", "on its old node", "what it waits for is the node that it had before the restart")
+    return Fate(
         "not-for-an-executor",
         "not for an executor",
         "what it waits for is no executor",
