@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from math import ceil, inf
 
 from autoscaler.domain.facts.fleet import Pool
-from autoscaler.domain.report.told import Message
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended
 from autoscaler_workbench.simulate.result import pool_of
 from support.hostile.drawn import BOUND_BOOTS, MINUTE
-from support.hostile.life import RECORD_OF, Asked, Life, is_over
+from support.hostile.life import RECORD_OF, Asked, Life, is_over, not_over
 from support.hostile.lost_launches import loses_few_launches
 from support.hostile.unkind import Unkindness
 from support.hostile.verdict import Verdict, at, named
@@ -239,7 +238,8 @@ def _due(life: Life, unkind: Unkindness, build: Build) -> tuple[float, Build] | 
     since = max(life.draws[unkind.switch].bit_at, build.buildable_at)
     hidden = [one.hidden_seconds for one in life.unkind if one.touches(build) and one.overlaps(since, since)]
     when = since + max(unkind.hidden_seconds, *hidden, *(pool.max_wait_seconds for pool in life.pools_serving(build))) + _TOLD_AFTER
-    waits = (build.started_at or inf) > when and (build.ended_at or inf) > when and not _is_full(life, build, when)
+    # What boots by then, or a build that is about to end, is no cause to tell of: the message may come as the job begins.
+    waits = min(build.started_at or inf, build.ended_at or inf) > when + 5 * MINUTE and not _is_full(life, build, when)
     return (when, build) if waits and when <= min(unkind.until_at, life.world.timeline.now) else None
 
 
@@ -261,15 +261,9 @@ def _names(life: Life, unkind: Unkindness, since: float, until: float) -> bool:
     """
     began = (message for time, message in life.fleet.notifier.timed if since <= time <= until and not is_over(message))
     texts = (f"{message.subject}\n{message.text}" for message in began)
-    of_boots = [message.subject for about, message in _not_over(life, until).items() if about.startswith("breaker/")]
+    of_boots = [message.subject for about, message in not_over(life, until).items() if about.startswith("breaker/")]
     fails = {word for word in unkind.words if word.startswith("agents of ")}
     return any(word in text for text in texts for word in unkind.words) or any(word in text for text in of_boots for word in fails)
-
-
-def _not_over(life: Life, when: float) -> dict[str, Message]:
-    """Return the messages that are not over at a time, by what they are about."""
-    last = {message.about: message for time, message in life.fleet.notifier.timed if time <= when}
-    return {about: message for about, message in last.items() if not is_over(message)}
 
 
 def _is_noisy(life: Life, since: float, until: float) -> bool:
@@ -309,7 +303,7 @@ def _check_end(life: Life, verdict: Verdict, time: float, about: str) -> None:
 
 def _is_open_elsewhere(life: Life, unkind: Unkindness, time: float, about: str) -> bool:
     """Tell whether another message that names the cause is not over."""
-    texts = (f"{one.subject}\n{one.text}" for name, one in _not_over(life, time).items() if name != about)
+    texts = (f"{one.subject}\n{one.text}" for name, one in not_over(life, time).items() if name != about)
     return any(word in text for text in texts for word in unkind.words)
 
 

@@ -357,3 +357,9 @@ class Life:
 
 def is_over(message: Message) -> bool:
     return "over: " in message.subject
+
+
+def not_over(life: Life, when: float) -> dict[str, Message]:
+    """Return the messages that are not over at a time, by what they are about."""
+    last = {message.about: message for time, message in life.fleet.notifier.timed if time <= when}
+    return {about: message for about, message in last.items() if not is_over(message)}

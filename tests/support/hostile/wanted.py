@@ -11,7 +11,7 @@ from autoscaler.domain.report.controllers import QUIET
 from autoscaler.domain.report.messages import WAVES_OVER_SECONDS
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from support.hostile.drawn import MINUTE
-from support.hostile.life import Life, is_over
+from support.hostile.life import Life, is_over, not_over
 from support.hostile.prepared import IGNORED_JOBS
 from support.hostile.unkind import Unkindness
 from support.hostile.verdict import Verdict, at, named
@@ -134,14 +134,12 @@ def _names_what_stays(life: Life, verdict: Verdict) -> None:
 
 
 def _is_named(life: Life, unkind: Unkindness, instance: Instance, due: float) -> bool:
-    """Tell whether a message has its name. What joins a message that stands already, of its pool, is in `autoscaler status` alone."""
-    names = {instance.id, instance.tags.get("autoscaler:node", instance.id)}
-    timed = [(when, message) for when, message in life.fleet.notifier.timed if when <= due]
-    of_pool = [message for _, message in timed if message.about == f"left/pool/{instance.tags.get('autoscaler:pool', '')}"]
-    if of_pool and not is_over(of_pool[-1]):
+    """Tell whether a message has its name, or one that stood before. What joins one of its pool is in `autoscaler status` alone."""
+    names, standing = {instance.id, instance.tags.get("autoscaler:node", instance.id)}, not_over(life, due)
+    if f"left/pool/{instance.tags.get('autoscaler:pool', '')}" in standing:
         return True
-    messages = (message for when, message in timed if unkind.from_at <= when and not is_over(message))
-    return any(name in message.text for message in messages for name in names)
+    told = (one for when, one in life.fleet.notifier.timed if unkind.from_at <= when <= due and not is_over(one))
+    return any(name in message.text for message in (*told, *standing.values()) for name in names)
 
 
 def _ends_orders(life: Life, verdict: Verdict) -> None:
