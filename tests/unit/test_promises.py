@@ -41,6 +41,7 @@ RATION = Ration(
     seen_at=NOW - 60.0,
     jobs=("release",),
     pools=("cpu",),
+    most_at=NOW,
 )
 
 
@@ -88,6 +89,20 @@ def test_two_that_begin_in_one_look_are_one_win_and_after_it_only_what_begins_on
     third = noted(3, both, has_refused=True)
     assert (third.outcomes, third.wins, third.most) == (both.outcomes, 1, 3)
     assert noted(4, third).wins == 2
+
+
+@pytest.mark.parametrize(("ago", "runs", "won"), [(3600.0, 1, True), (3600.0, 0, True), (3540.0, 1, False)])
+def test_what_has_not_run_at_once_for_an_hour_is_no_measure_of_what_refused_jobs_do(ago, runs, won):
+    """Five had run at once before a throttle came: for hours agents were tried one by one that took builds only after six minutes."""
+
+    def noted(count, ration):
+        agents = [an_agent(number, builds=(a_build("release", run=f"job/release/{number}"),)) for number in range(1, count + 1)]
+        nodes, records = [node for _, node in agents], [record for record, _ in agents]
+        return watched(*nodes, records=records, ration=ration).controller("main").rations["cpu"]
+
+    before = noted(runs, replace(RATION, most=5, most_at=NOW - ago))
+    assert before.wins == 0
+    assert (noted(runs + 1, before).wins == 1) is won
 
 
 @pytest.mark.parametrize(("wins", "is_closed", "width"), [(0, True, 1), (1, True, 4), (2, True, 16), (0, False, inf), (2, False, inf)])

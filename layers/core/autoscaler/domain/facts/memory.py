@@ -197,14 +197,15 @@ class Trial:
 class Ration(Trial):
     """Launches for jobs that free executors refuse. A bet is lost if its agent refuses them as well.
 
-    A bet is won if more of the jobs run at once in these ``pools`` than ever did while they were refused (``most``). That some begin is
-    no win: a throttle lets them begin all day.
+    A bet is won if more of the jobs run at once in these ``pools`` than did while they were refused (``most``, ``most_at``: last). That
+    some begin is no win: a throttle lets them begin all day.
     """
 
     seen_at: float
     jobs: tuple[str, ...]
     pools: tuple[str, ...] = ()
     most: int = 0
+    most_at: float = 0.0
     is_cut_short: bool = False  # its pause was ended early, and no bet was won since
 
 

@@ -231,13 +231,15 @@ def _running(situation: Situation, view: ControllerView, ration: Ration) -> int:
 def _after_begun(situation: Situation, view: ControllerView, ration: Ration) -> Ration | None:
     """Note a bet that is won: then further agents may be tried at once. None once no loss is left to remember.
 
-    What one look shows is one bet. After a win, the next is won by agents that came since: a throttle may let several builds go elsewhere,
-    one after another, and each begins on an agent that had refused it.
+    What has not run at once for an hour is no measure: the cause may be another one by now. What one look shows is one bet. After a win,
+    the next is won by agents that came since: a throttle may let several builds go elsewhere, one after another, and each begins on an
+    agent that had refused it.
     """
     running = _running(situation, view, ration)
     if running <= ration.most:
-        return ration
-    after = replace(ration, most=running)
+        is_past = situation.now - ration.most_at >= FORGOTTEN_SECONDS
+        return replace(ration, most=running, most_at=situation.now) if is_past or running == ration.most else ration
+    after = replace(ration, most=running, most_at=situation.now)
     if ration.wins and _begun_on_others(situation, view).isdisjoint(ration.jobs):
         return after
     win = Outcome(scope=TrialOf.REFUSED, won=True, name=f"{running} at once")
@@ -278,7 +280,7 @@ def _refused_now(
 
 def _with_refused(ration: Ration | None, refusal: _Refusal, now: float) -> Ration:
     # With the first loss, which pauses nothing, its count of pauses is 0.
-    ration = ration or Ration(failures=0, since_at=now, failed_at=0.0, until_at=now, why="", pauses=-1, seen_at=now, jobs=())
+    ration = ration or Ration(failures=0, since_at=now, failed_at=0.0, until_at=now, why="", pauses=-1, seen_at=now, jobs=(), most_at=now)
     jobs = tuple(dict.fromkeys((*ration.jobs, *refusal.jobs)))[-_JOBS_KEPT:]
     return replace(ration, seen_at=now, jobs=jobs, pools=tuple(sorted({*ration.pools, *refusal.pools})))
 
