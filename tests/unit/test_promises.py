@@ -206,17 +206,23 @@ def test_a_heavy_job_is_beside_a_machine_that_shows_no_more_executors_than_heavy
     assert list(tables(memory).free_nodes) == ["main/cpu-1"]
 
 
-def is_tried(free_for, *refusals, job="release"):
+def is_tried(free_for, *refusals, job="release", patience=180.0):
     """A node has stood free beside a job for so long; ``refusals``: how long ago agents refused the job."""
     node = FreeNode(since_at=NOW - free_for, seen_at=NOW, looks=5, session="s1", labels=("cpu",), refused={job: NOW})
     ration = replace(RATION, failures=len(refusals), failed_at=NOW - refusals[-1])
-    return Distrust(nodes={"cpu-1": node}, rations={"cpu": ration}, now=NOW).is_tried("cpu-1")
+    return Distrust(nodes={"cpu-1": node}, rations={"cpu": ration}, now=NOW, patience_seconds=patience).is_tried("cpu-1")
 
 
 @pytest.mark.parametrize(("refusals", "seconds"), [((900, 170), 360), ((1800, 900, 170), 720), ((3600, 1800, 900, 170), 720)])
 def test_each_agent_that_is_tried_for_a_job_stays_for_longer_beside_it_than_the_one_before(refusals, seconds):
     assert is_tried(seconds - 10, *refusals)
     assert not is_tried(seconds, *refusals)
+
+
+def test_no_agent_stays_beside_what_it_refuses_for_longer_than_a_slow_jenkins_needs():
+    """Two builds that a lock had held said that Jenkins takes 23 minutes; an agent stood beside the third for an hour."""
+    assert is_tried(890, 3600, 1800, 870, patience=600.0)
+    assert not is_tried(900, 3600, 1800, 870, patience=600.0)
 
 
 @pytest.mark.parametrize(

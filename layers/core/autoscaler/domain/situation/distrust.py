@@ -18,7 +18,7 @@ from autoscaler.domain.situation.wants import Taker, Want, may_take, was_launche
 # out slowly, it is broken later, as soon as so many hand-outs show it: but no slow Jenkins needs more than the most.
 BROKEN_SECONDS, _MOST_PATIENCE_SECONDS, BROKEN_LOOKS, _FEWEST_HAND_OUTS = 180.0, 900.0, 3, 3
 # Some agents take no build for minutes after they connected. So the second that is tried is kept for twice as long as the first, the
-# third for twice as long as the second; then it is enough.
+# third for twice as long as the second; then it is enough, and so is the most that a slow Jenkins needs.
 _MOST_PATIENCE_DOUBLINGS = 2
 
 
@@ -52,7 +52,8 @@ class Distrust:
         # A win does not show that agents take work soon.
         losses = (ration.failures + any(ration.outcomes.values()) for ration in rations if free_node.since_at <= ration.failed_at)
         tries = max(losses, default=1)
-        return tries > 1 and self.now - free_node.since_at < self.patience_seconds * 2 ** min(tries - 1, _MOST_PATIENCE_DOUBLINGS)
+        most_seconds = min(self.patience_seconds * 2 ** min(tries - 1, _MOST_PATIENCE_DOUBLINGS), _MOST_PATIENCE_SECONDS)
+        return tries > 1 and self.now - free_node.since_at < most_seconds
 
     def scope(self, want: Want, refusers: Collection[str]) -> str:
         """Name the label that launches are rationed for; "" for the whole controller, if no build began since these nodes are free.
