@@ -89,9 +89,8 @@ def _keeps_builds(life: Life, verdict: Verdict) -> None:
 def _leaves_nothing(life: Life, verdict: Verdict) -> None:
     end, bound = life.world.timeline.now, life.drawn.bound
     verdict.oblige(life, "B", count=len(life.world.ec2.instances))
-    for what, (first, last) in life.notes.leaked.items():
-        since = max(first, life.drawn.calm_at)
-        if last >= end - MINUTE and end - since > bound and not (_is_struck(life, what) or _shows_a_build(life, what)):
+    for what, first in life.notes.leaked.items():
+        if end - max(first, life.drawn.calm_at) > bound and not (_is_struck(life, what) or _shows_a_build(life, what)):
             verdict.breaks("B", f"{what} is left over since {at(life, first)}")
 
 

@@ -136,7 +136,7 @@ class Notes:
     """What the judge needs of the past, minute by minute."""
 
     crowded: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # minutes in which a pool had more work than room
-    leaked: dict[str, tuple[float, float]] = field(default_factory=dict)  # first and last seen, by what is left over
+    leaked: dict[str, float] = field(default_factory=dict)  # since when, by what is left over now
     events: list[float] = field(default_factory=list)  # of the world, that change what may be promised
     asked: list[Asked] = field(default_factory=list)
     stands: dict[str, dict[Build, Stand]] = field(default_factory=lambda: defaultdict(dict))  # by node and build
@@ -255,16 +255,15 @@ class Life:
 
     def _take_notes(self) -> None:
         now = self.world.timeline.now
-        left = (one.id for one in leaked_instances(self.world))
-        for name in (
-            *left,
+        left = (
+            *(one.id for one in leaked_instances(self.world)),
             *leaked_nodes(self.world),
             *self._lost_records(),
             *self._lent_in_vain(),
             *self._held_in_vain(),
             *self._nodes_of_left_hosts(),
-        ):
-            self.notes.leaked[name] = self.notes.leaked.get(name, (now, now))[0], now
+        )
+        self.notes.leaked = {name: self.notes.leaked.get(name, now) for name in left}
         self._note_crowds(now)
         self._note_stands(now)
         self._note_guesses(now)
