@@ -341,11 +341,15 @@ class Life:
                         self.notes.stands[node.name].setdefault(build, Stand(build, now, now)).goes_on(now)
 
     def _ask(self, now: float) -> None:
-        for controller in self.world.controllers.values():
-            if controller.name not in self.fleet.fleet.controllers:
-                continue  # nobody sees its jobs
-            waiting = [one for one in controller.queue if one.buildable_at <= now and not one.blocked and one.resumes_on is None]
-            alone = [one for one in waiting if sum(other.job == one.job for other in waiting) == 1 and self.pools_serving(one)]
+        waiting = [
+            one
+            for controller in self.world.controllers.values()
+            for one in controller.queue
+            if one.buildable_at <= now and not one.blocked and one.resumes_on is None
+        ]
+        names = Counter(one.job for one in waiting)  # the answer tells of all items of a job, whatever the controller
+        for name in self.fleet.fleet.controllers:  # nobody sees the jobs of others
+            alone = [one for one in waiting if one.controller == name and names[one.job] == 1 and self.pools_serving(one)]
             for build in self._chance.sample(alone, min(len(alone), _ASKED_AT_ONCE)):
                 try:
                     lines = why(self.fleet.ports_of("why"), self.fleet.fleet, self.fleet.invocation(), build.job)
