@@ -13,6 +13,7 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.simulate.result import pool_of
 from support.hostile.drawn import MINUTE
 from support.hostile.life import Life, Stand
+from support.hostile.of_the_queue import STAGES
 from support.hostile.verdict import Verdict, at
 
 _HOUR = 3600.0
@@ -20,7 +21,7 @@ IN_FIRST_HOUR, IN_LATER_HOUR = 6, 3
 CLOSED_BY = 3  # boots may fail by chance: fewer that failed show nothing, and as many follow as jobs need
 _TWO_LOOKS = 2 * MINUTE
 _HANDED_OUT_WITHIN = 15 * MINUTE  # at the latest, where Jenkins is slow
-# The pool, if its machines do not boot; the controller and the label expression, if free agents do not get its jobs.
+# The pool, if its machines do not boot; the controller and the label expression, if free agents do not get its jobs; or some of them.
 Scope: TypeAlias = tuple[str, ...]
 Wins: TypeAlias = dict[str, list[float]]  # when something worked, by offering; of jobs that are refused by ""
 
@@ -155,9 +156,14 @@ def _refusal(life: Life, machines: dict[str, Instance], instance: Instance) -> L
     guessed = life.notes.launched_for[instance.tags["autoscaler:pool"], instance.launched_at]
     if not missed or (guessed and guessed.isdisjoint({"", *(stand.build.job for stand in missed)})):
         return None
-    first = min(missed, key=lambda stand: stand.known_at)
-    scope = first.build.controller, first.build.asks_for
-    return Loss(scope=scope, machine=instance.id, launched_at=instance.launched_at, known_at=first.known_at)
+    # It stands beside what others were launched for, too. Of stages more come at once than of any other job.
+    first = min(missed, key=lambda stand: (stand.build.job != STAGES, stand.known_at))
+    return Loss(scope=_scope_of(first.build), machine=instance.id, launched_at=instance.launched_at, known_at=first.known_at)
+
+
+def _scope_of(build: Build) -> Scope:
+    """Name what refuses a job. Stages that a permission keeps from a label are another cause than what holds the other jobs there."""
+    return build.controller, build.asks_for, *([build.job] if build.job == STAGES else [])
 
 
 def _is_missed(machines: dict[str, Instance], instance: Instance, build: Build, stand: Stand) -> bool:
@@ -191,9 +197,9 @@ def _refusal_wins(life: Life, scope: Scope) -> Wins:
     That builds of theirs begin where others have ended proves nothing: a throttle lets them do so all day.
     """
     stands = [(build, stand) for stood in life.notes.stands.values() for build, stand in stood.items() if stand.known_at is not None]
-    refused = [(build.job, stand.since_at) for build, stand in stands if (build.controller, build.asks_for) == scope]
+    refused = [(build.job, stand.since_at) for build, stand in stands if _scope_of(build) == scope]
     jobs, since = {job for job, _ in refused}, min((time for _, time in refused), default=inf)
-    changes = sorted(_changes(build for build in life.builds() if (build.controller, build.asks_for) == scope and build.job in jobs))
+    changes = sorted(_changes(build for build in life.builds() if _scope_of(build) == scope and build.job in jobs))
     running, most, wins = 0, 0, list[float]()
     for when, change in changes:
         running += change
@@ -216,8 +222,13 @@ def _changes(builds: Iterable[Build]) -> Iterator[tuple[float, int]]:
 
 
 def _is_slow(life: Life, controller: str) -> bool:
-    """Tell whether a controller hands out executors late, so that it is known late that it hands out none."""
-    return any(one.switch == "slow-hand-outs" and one.whom.startswith(controller) for one in life.unkind)
+    """Tell whether a controller hands out executors late, so that it is known late that it hands out none.
+
+    One build at a time of several jobs looks like that, too: each waits beside free executors until the one before it has ended.
+    """
+    builds = life.world.controllers[controller].builds
+    by_jenkins = any(one.switch == "slow-hand-outs" and one.whom.startswith(controller) for one in life.unkind)
+    return by_jenkins or any(one.switch == "throttled-over-folders" and any(map(one.touches, builds)) for one in life.unkind)
 
 
 def _count_causes(life: Life, scope: Scope, hour: Hour) -> int:
@@ -232,5 +243,5 @@ def _count_causes(life: Life, scope: Scope, hour: Hour) -> int:
 
 def _is_of(life: Life, scope: Scope, build: Build) -> bool:
     if len(scope) > 1:
-        return (build.controller, build.asks_for) == scope
+        return _scope_of(build) == scope
     return any(pool.name == scope[0] for pool in life.pools_serving(build))

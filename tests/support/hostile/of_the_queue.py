@@ -7,7 +7,7 @@ from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from support.hostile.drawn import MINUTE
 from support.hostile.unkind import Draw, Unkindness
 
-_APP = "stages/app"
+STAGES = "stages/app"
 _LATEST_HAND_OUT = 10 * MINUTE
 
 
@@ -73,14 +73,14 @@ def stages_on_two_labels(draw: Draw) -> Unkindness:
     refused, taken = draw.chance.sample(labels, 2)
 
     def refuses(build: Build, _node: Node) -> str | None:
-        is_refused = build.job == _APP and build.label == refused
-        return f"‘jenkins’ doesn’t have a permission to run {_APP}" if is_refused else None
+        is_refused = build.job == STAGES and build.label == refused
+        return f"‘jenkins’ doesn’t have a permission to run {STAGES}" if is_refused else None
 
     draw.while_it_lasts(span, life.jenkins[name].refuses, refuses)
-    draw.keep_waiting(controller, [_APP], taken, 100.0, span=span, every=draw.chance.uniform(3, 8) * MINUTE)
-    draw.keep_waiting(controller, [_APP], refused, 200.0, span=span, every=4 * MINUTE, most=draw.chance.choice([4, 12, 40]))
+    draw.keep_waiting(controller, [STAGES], taken, 100.0, span=span, every=draw.chance.uniform(3, 8) * MINUTE)
+    draw.keep_waiting(controller, [STAGES], refused, 200.0, span=span, every=4 * MINUTE, most=draw.chance.choice([4, 12, 40]))
     served = [life.served_by(pool) for pool in pools if {refused, taken} & {pool.name} or len(pools) == 1]
-    words = {"doesn", "permission to run", _APP}
+    words = {"doesn", "permission to run", STAGES}
     return draw.make(f"{taken}, and {refused} refused", span, touches=lambda build: any(each(build) for each in served), words=words)
 
 
