@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.plan import DeleteNode, Forget, Terminate
+from autoscaler.domain.facts.nodes import MarkClass
+from autoscaler.domain.facts.plan import DeleteNode, Forget, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
-from support.builders import a_build, a_look, a_memory, an_agent, an_empty_window, an_instance, an_item, cordoned
+from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
+from support.builders import NOW, a_build, a_look, a_mark, a_memory, an_agent, an_empty_window, an_instance, an_item, cordoned
 from support.decisions import decide_down, kinds, steps_of
 
 
@@ -48,6 +49,21 @@ def test_a_condemned_agent_that_a_build_waits_for_is_not_terminated_and_keeps_no
     memory = a_memory(windows=an_empty_window(), observations=looks)
     plan = decide_down((waited_for, first), (loose, second), items=(pinning,), memory=memory)
     assert [step.instance_id for step in steps_of(Terminate, plan)] == ["i-2"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "mark", "is_brought_back"),
+    [(300.0, MarkClass.RETIRE, True), (299.0, MarkClass.RETIRE, False), (300.0, MarkClass.QUARANTINE, False), (300.0, None, False)],
+)
+def test_a_condemned_agent_whose_end_was_lost_is_brought_back_for_a_build_that_waits_for_it_by_name(seconds, mark, is_brought_back):
+    """A reload had brought it online, a pipeline began there, and it was marked again: its build waited for ever after a restart."""
+    record, node = an_agent()
+    condemned = replace(record, state=RecordState.CONDEMNED, changed_at=NOW - seconds)
+    pinning = an_item(1, job="nested", why=Wait(for_executor=False, nodes=("cpu-1",)))
+    marked = cordoned(node, a_mark(mark)) if mark else replace(node, offline=True, temporarily_offline=True, cause=OfflineCause.OTHER)
+    plan = decide_down((condemned, marked), items=(pinning,))
+    assert [step.reason for step in steps_of(Uncordon, plan)] == [Reason.PINNED] * is_brought_back
+    assert kinds(plan) == [Uncordon] * is_brought_back
 
 
 @pytest.mark.parametrize("state", [RecordState.CONDEMNED, RecordState.REGISTERED], ids=["condemned", "stopped"])

@@ -17,7 +17,7 @@ from autoscaler.domain.launch.placement import may_come_back
 from autoscaler.domain.repair.nodes import is_slot_left
 from autoscaler.domain.scale_in.sides import why_used_elsewhere
 from autoscaler.domain.scale_in.surplus import why_in_doubt
-from autoscaler.domain.situation.agents import SWEEP_AT_LEAST, SWEEP_SHARE, Agent
+from autoscaler.domain.situation.agents import SETTLED_SECONDS, SWEEP_AT_LEAST, SWEEP_SHARE, Agent
 from autoscaler.domain.situation.bets import TrialOf, cannot_come_back, hold_failing, trials_of
 from autoscaler.domain.situation.left import is_controller_left, why_not_wanted
 from autoscaler.domain.situation.situation import Decided, Situation, cordon, hold_back, hold_unread, uncordon, without_frozen
@@ -42,7 +42,8 @@ def is_node_gone(situation: Situation, agent: Agent) -> bool:
 def _bound(situation: Situation, agent: Agent) -> _Answer:
     """Keep what a build may be bound to, and say which job, or which restart, that is.
 
-    What waits for the node of a machine that has ended waits in vain; only a machine that may still run is kept for it.
+    What waits for the node of a machine that has ended waits in vain; only a machine that may still run is kept for it. One that was given
+    up minutes ago, and whose end was lost, is brought back for it unless it was drained for good.
     """
     if not situation.protected(agent) or (agent.record.state.is_given_up and is_node_gone(situation, agent)):
         return None
@@ -50,7 +51,10 @@ def _bound(situation: Situation, agent: Agent) -> _Answer:
     why = f"{name} drains ({agent.mark.kind})" if agent.mark else f"{name} was given up"
     for item in situation.snapshot.controllers[controller].items:
         if name in (*item.wait.nodes, item.wait.named):
-            return hold_back(agent, Reason.PINNED, f"{why}, and {item.job or 'an item'} waits for it by name")
+            detail = f"{why}, and {item.job or 'an item'} waits for it by name"
+            is_lost = agent.record.state.is_given_up and situation.now - agent.record.changed_at >= SETTLED_SECONDS
+            comes_back = is_lost and agent.mark is not None and agent.mark.kind is MarkClass.RETIRE
+            return (uncordon if comes_back else hold_back)(agent, Reason.PINNED, detail)
     return hold_back(agent, Reason.BUSY_BEFORE_RESTART, f"{why}, and may hold a build of before {controller} restarted")
 
 
