@@ -6,7 +6,9 @@ import pytest
 
 from autoscaler.control import passes
 from autoscaler.domain.facts.fleet import Share
+from autoscaler.domain.facts.orders import EndInstance
 from autoscaler.domain.facts.plan import Terminate
+from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.learn import assess
 from autoscaler.domain.scale_in.sides import confirmed_unseen
 from autoscaler.domain.situation.situation import plan_of
@@ -218,6 +220,22 @@ def test_a_person_cannot_confirm_what_a_controller_of_the_file_sees():
     [machine] = day.world.alive()
     confirm(day, machine.id)
     assert sorted(record.controller for record in day.fleet.state.records.values()) == sorted(THREE)
+
+
+def test_a_person_does_not_end_a_machine_while_a_controller_of_the_file_that_it_serves_cannot_be_read():
+    """Its login was refused for half an hour: the build that ran there died with a machine that was idle on the controller that left."""
+    day = a_shared_day("main", "other")
+    build = on(day, "other", seconds=3600.0)
+    leave(day.minutes(3), "main")
+    day.world.controllers["other"].up = "starting"
+    [machine] = day.minutes(3).world.alive()
+    order = EndInstance(target=machine.id, reason="nothing runs there")
+    invocation = replace(day.fleet.invocation(), by_a_person=True)
+    [report] = passes.carry_out(day.fleet.ports_of("operate"), day.fleet.fleet, invocation, order)
+    assert [(held.reason, held.controller) for held in report.plan.held] == [(Reason.NODE_UNREAD, "other")]
+    day.world.controllers["other"].up = "up"
+    day.minutes(90)
+    assert (build.ended, build.killed_by) == (Ended.FINISHED, "")
 
 
 def lose_state(day):
