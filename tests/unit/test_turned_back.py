@@ -77,6 +77,17 @@ def test_a_record_that_changed_then_changed_when_its_state_was_first_seen(noted,
     assert record.changed_at == changed
 
 
+@pytest.mark.parametrize("life", [{"starts": (NOW - 7200.0, LATER)}, {"rotated_at": LATER}], ids=["started", "rotated"])
+@pytest.mark.parametrize(("since_at", "began"), [(NOW - 60.0, NOW - 60.0), (LATER, NOW)])
+def test_an_agent_that_was_started_or_rotated_then_began_to_boot_when_that_was_first_seen(life, since_at, began):
+    """An agent that was started in a zone without network had a day to boot, and was the only one that was tried for so long."""
+    record = a_record(launched_at=NOW - 9000.0, **life)
+    states = {record.instance_id: InState(state="boots", since_at=since_at)}
+    [mended] = turned_back(a_snapshot(records=(record,), memory=a_memory(states=states))).records
+    assert mended.began_at == began
+    assert mended.starts[:-1] == record.starts[:-1]
+
+
 def test_a_look_in_which_nothing_is_ahead_is_the_very_same():
     look = a_snapshot(records=(a_record(node="cpu-1"),), memory=a_memory(observations={"i-1": a_look("idle")}))
     assert turned_back(look) is look

@@ -122,7 +122,7 @@ def turned_back(snapshot: Snapshot) -> Snapshot:
     now, latest = snapshot.taken_at, snapshot.taken_at + CLOCKS_DIFFER_SECONDS
     learned = {name: _mended(one, {"seen_at": min(one.seen_at, now)}) for name, one in not_ahead(snapshot.learned, now).items()}
     mended: dict[str, Any] = {"memory": not_ahead(snapshot.memory, now), "learned": learned}
-    if any(max(record.launched_at, record.changed_at) > latest for record in snapshot.records):
+    if any(max(record.launched_at, record.changed_at, record.began_at) > latest for record in snapshot.records):
         mended["records"] = tuple(_records(snapshot, mended["memory"], latest))
     return _mended(snapshot, mended)
 
@@ -159,17 +159,18 @@ def _as_of_now(noted: Any, now: float) -> Any:
 
 
 def _records(snapshot: Snapshot, memory: Memory, latest: float) -> Iterator[Record]:
-    """Correct when agents were launched, by EC2, and when records changed, by the look that saw the agent's state begin.
+    """Correct when agents were launched, by EC2, and when they were started or changed, by the look that saw the agent's state begin.
 
     Else a boot, a stop or the rest of a static node lasts until the time that was noted.
     """
     launched_at = {instance.id: instance.launched_at for instance in snapshot.instances}
     for record in snapshot.records:
-        mended, state = dict[str, float](), memory.agent(record.instance_id).state
+        state = memory.agent(record.instance_id).state
+        since_at = state.since_at if state else snapshot.taken_at
+        mended: dict[str, Any] = {name: since_at for name in ("changed_at", "rotated_at") if getattr(record, name) > latest}
+        mended["starts"] = tuple(since_at if at > latest else at for at in record.starts)
         if record.launched_at > latest and not record.starts:
             mended["launched_at"] = launched_at.get(record.instance_id, record.launched_at)
-        if record.changed_at > latest:
-            mended["changed_at"] = state.since_at if state else snapshot.taken_at
         yield _mended(record, mended)
 
 
