@@ -107,6 +107,7 @@ REASONS: dict[str, str] = {
     "Ration.wins": "lets four be tried after one: tests/scenarios/test_tries_that_are_won.py",
     "Ration.pools": "says whose builds may win a try: tests/scenarios/test_tries_that_are_won.py",
     "Ration.most": "what more must run at once than, for a try to be won: tests/scenarios/test_tries_that_are_won.py",
+    "Ration.most_at": "lets what has not run at once for an hour be no measure: tests/unit/test_promises.py",
     "Ration.is_cut_short": "lets a pause end early only once until a try is won: tests/scenarios/test_refusing_executors.py",
     "ControllerPast.beside": "says how long a hand-out took once it has come: tests/scenarios/test_slow_hand_outs.py",
     "ControllerPast.hand_outs": "decide for how long a free executor may leave a job: tests/scenarios/test_slow_hand_outs.py",
