@@ -61,6 +61,7 @@ def slow_hand_outs(draw: Draw) -> Unkindness:
     draw.bite_where_jobs_wait(span, touches)
     # Agents end meanwhile that are thought to be broken, and their jobs wait for a boot.
     facts = {"touches": touches, "strikes": lambda instance: instance.tags.get("autoscaler:controller") == controller.name}
+    facts |= {"words": {"starts no builds though executors are free", "had a free executor for"}, "comes_and_goes": True}
     return draw.make(f"{controller.name}, {seconds / MINUTE:.0f} min late", span, delays_seconds=2 * _LATEST_HAND_OUT, **facts)
 
 
