@@ -5,8 +5,10 @@ from math import inf
 
 import pytest
 
+from autoscaler.domain.facts.fleet import HELD_LABEL
 from autoscaler.domain.situation.bets import Outcome, TrialOf, note, opened
-from support.builders import NOW, an_offering
+from support.builders import NOW, a_memory, a_trial, an_agent, an_empty_window, an_item, an_offering
+from support.decisions import decide_up, launches
 
 BOOT, ACCOUNT = TrialOf.BOOT.scope("cpu"), "account"
 MINUTES = 60.0
@@ -174,3 +176,18 @@ def test_a_launch_that_ec2_accepts_after_it_ended_one_is_won_once_its_machine_ru
     accepted = note(trials, [Outcome(scope=scope, won=True)], NOW + 400.0)
     assert accepted == {scope: replace(trials[scope], until_at=NOW + 460.0)}
     assert note(accepted, [Outcome(scope=scope, won=True, name="i-1")], NOW + 500.0) == {}
+
+
+def test_an_agent_that_does_not_get_its_labels_back_is_waited_for_until_that_has_failed_thrice():
+    """`why` said "at once" of it for 25 minutes, and no other agent was launched."""
+    record, node = an_agent()
+    without = replace(node, labels=frozenset({HELD_LABEL, "autoscaler-fleet-f"}))
+
+    def launched(is_closed):
+        fails = a_trial(600.0, is_closed=is_closed, why="UnansweredError")
+        memory = a_memory(windows=an_empty_window(), trials={TrialOf.STEP.scope("relabel main/cpu-1"): fails})
+        agent = replace(record, labels=("cpu", "autoscaler-fleet-f")), without
+        return launches(decide_up(agent, items=(an_item(label="cpu", waiting_seconds=900.0),), memory=memory))
+
+    assert launched(is_closed=False) == []
+    assert [pool for pool, _, _ in launched(is_closed=True)] == ["cpu"]
