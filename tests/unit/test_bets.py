@@ -6,8 +6,9 @@ from math import inf
 import pytest
 
 from autoscaler.domain.facts.fleet import HELD_LABEL
+from autoscaler.domain.facts.snapshot import OfflineCause
 from autoscaler.domain.situation.bets import Outcome, TrialOf, note, opened
-from support.builders import NOW, a_memory, a_trial, an_agent, an_empty_window, an_item, an_offering
+from support.builders import NOW, a_memory, a_trial, an_agent, an_empty_window, an_item, an_offering, boots_failed
 from support.decisions import decide_up, launches
 
 BOOT, ACCOUNT = TrialOf.BOOT.scope("cpu"), "account"
@@ -191,3 +192,15 @@ def test_an_agent_that_does_not_get_its_labels_back_is_waited_for_until_that_has
 
     assert launched(is_closed=False) == []
     assert [pool for pool, _, _ in launched(is_closed=True)] == ["cpu"]
+
+
+@pytest.mark.parametrize(("is_set_aside", "pools"), [(True, ["cpu"]), (False, [])])
+def test_an_agent_that_a_person_took_offline_is_not_the_one_that_is_tried(is_set_aside, pools):
+    """It was adopted after the state was lost, and nobody saw it connect: no other agent of its pool came for as long as it stayed."""
+    record, node = an_agent()
+    away = replace(node, offline=True, temporarily_offline=is_set_aside, cause=OfflineCause.PERSON if is_set_aside else OfflineCause.LOST)
+    adopted = replace(record, launched_at=NOW - 9000.0, registered_at=NOW - 60.0, rotated_at=NOW - 60.0)
+    broken = boots_failed(-60.0, failed_at=NOW - 3600.0, since_at=NOW - 7200.0)
+    memory = a_memory(windows=an_empty_window(), trials={BOOT: broken})
+    plan = decide_up((adopted, away), items=(an_item(label="cpu", waiting_seconds=900.0),), memory=memory)
+    assert [pool for pool, _, _ in launches(plan)] == pools
