@@ -109,7 +109,7 @@ def test_while_a_build_runs_on_a_side_that_is_seen_it_is_not_ended_and_drain_is_
     here, mine, _ = shared
     instance = of_pool(here, "gpu")
     plan = end(here, instance.id)["plan"]
-    assert (plan["steps"], [held["reason"] for held in plan["held"]]) == ([], ["still-seen"])
+    assert (plan["steps"], [held["reason"] for held in plan["held"]]) == ([], ["used-elsewhere"])
     assert "autoscaler drain" in plan["held"][0]["detail"]
     here.pass_minutes(10)
     assert (mine.ended, mine.killed_by, instance.alive()) == (None, "", True)

@@ -296,7 +296,8 @@ def a_slot_that_was_given_up_is_online_while_its_controller_restarts():
     day = a_day(slots={"slot-0": ("cpu",)}, physics=resuming_after(100.0))
     machine = given_up(day)
     build = a_pipeline_begins_there_and_jenkins_restarts(day, machine)
-    waits = day.minutes(4) and build.resumes_on is not None
+    day.minutes(4)
+    waits = build.resumes_on is not None
     day.minutes(26)
     found = harms(day, unwanted=[machine])
     return found | {WAITS_BEHIND_A_MARK} if waits or not build.ended else found

@@ -222,17 +222,22 @@ def test_a_person_cannot_confirm_what_a_controller_of_the_file_sees():
     assert sorted(record.controller for record in day.fleet.state.records.values()) == sorted(THREE)
 
 
-def test_a_person_does_not_end_a_machine_while_a_controller_of_the_file_that_it_serves_cannot_be_read():
+@pytest.mark.parametrize("happens", ["cannot be read", "restarts"])
+def test_a_person_does_not_end_a_machine_that_a_build_of_another_controller_may_need(happens):
     """Its login was refused for half an hour: the build that ran there died with a machine that was idle on the controller that left."""
     day = a_shared_day("main", "other")
-    build = on(day, "other", seconds=3600.0)
+    build = day.world.controllers["other"].submit("on-other", "gpu", 3600.0, kind=Kind.PIPELINE)
     leave(day.minutes(3), "main")
-    day.world.controllers["other"].up = "starting"
     [machine] = day.minutes(3).world.alive()
+    if happens == "restarts":
+        day.world.controllers["other"].restart()
+    else:
+        day.world.controllers["other"].up = "starting"
+        day.minutes(3)
     order = EndInstance(target=machine.id, reason="nothing runs there")
     invocation = replace(day.fleet.invocation(), by_a_person=True)
     [report] = passes.carry_out(day.fleet.ports_of("operate"), day.fleet.fleet, invocation, order)
-    assert [(held.reason, held.controller) for held in report.plan.held] == [(Reason.NODE_UNREAD, "other")]
+    assert [(held.reason, held.controller) for held in report.plan.held] == [(Reason.USED_ELSEWHERE, "other")]
     day.world.controllers["other"].up = "up"
     day.minutes(90)
     assert (build.ended, build.killed_by) == (Ended.FINISHED, "")

@@ -22,8 +22,7 @@ from autoscaler.domain.facts.orders import (
 )
 from autoscaler.domain.facts.plan import CancelItem, FinishRotation, Held, Plan, Start, Step, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState, Record, Reservation, Snapshot
-from autoscaler.domain.gate import is_node_gone
+from autoscaler.domain.facts.snapshot import InstanceState, Reservation, Snapshot
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import with_floors
@@ -31,21 +30,11 @@ from autoscaler.domain.learn import assess, close_breaker, remember_request
 from autoscaler.domain.lifecycle import Announced, InstanceEvent, handle_event
 from autoscaler.domain.repair.nodes import relabels_for_holds, strays_unseen_for_ever
 from autoscaler.domain.scale_in.reserved import idle_to_reserve, is_for_builds, reserve, why_not_reserved
-from autoscaler.domain.scale_in.sides import confirmed_unseen, has_device, release_device, reserve_device
+from autoscaler.domain.scale_in.sides import confirmed_unseen, has_device, in_use_beside, release_device, reserve_device
 from autoscaler.domain.scale_in.surplus import least_missed, why_left
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.left import is_controller_left, lost_since, reserved_now
-from autoscaler.domain.situation.situation import (
-    Decided,
-    Situation,
-    cordon,
-    end_reservation,
-    hold_back,
-    hold_unread,
-    plan_of,
-    uncordon,
-    without_frozen,
-)
+from autoscaler.domain.situation.situation import Decided, Situation, cordon, end_reservation, hold_back, plan_of, uncordon, without_frozen
 from autoscaler.domain.situation.wants import label_of
 from autoscaler.domain.wording import end_command
 
@@ -210,7 +199,7 @@ def _end(situation: Situation, order: EndInstance) -> Terminate | Held:
     agents = [agent for agent in situation.agents if order.target in {agent.record.machine, agent.record.node} and not agent.machine_gone]
     unseen = [agent for agent in agents if is_controller_left(situation, agent.record.controller)]
     if unseen and len({agent.record.machine for agent in agents}) == 1 and not agents[0].record.is_host:
-        return _end_agent(situation, [agent for agent in agents if agent not in unseen], unseen[0].record, order)
+        return _end_agent(situation, [agent for agent in agents if agent not in unseen], unseen[0], order)
     return _drain_instead(agents[0]) if agents and not unseen else _end_stray(situation, order)
 
 
@@ -223,11 +212,12 @@ def _end_stray(situation: Situation, order: EndInstance) -> Terminate | Held:
     return Held(pool="", reason=Reason.NOT_FOUND, detail=f"{order.target} is no instance of this fleet; {hint}")
 
 
-def _end_agent(situation: Situation, seen: list[Agent], record: Record, order: EndInstance) -> Terminate | Held:
-    """End a machine unless a controller of the fleet file still uses it, or cannot be read. ``seen``: its sides on such controllers."""
-    in_use = [agent for agent in seen if not (agent.idle and agent.node.offline if agent.node else is_node_gone(situation, agent))]
-    hold = _drain_instead if in_use and in_use[0].node else hold_unread
-    return hold(in_use[0]) if in_use else _end_now(record.controller, record.pool, record.machine, order)
+def _end_agent(situation: Situation, seen: list[Agent], unseen: Agent, order: EndInstance) -> Terminate | Held:
+    """End a machine unless builds may use it on a controller of the fleet file. ``seen``: its sides on such controllers."""
+    if seen and (used := next(in_use_beside(situation, unseen), None)):
+        detail = f"{used}; it may be ended once it is drained there: autoscaler drain {seen[0].record.node}"
+        return hold_back(seen[0], Reason.USED_ELSEWHERE, detail)
+    return _end_now(unseen.record.controller, unseen.record.pool, unseen.record.machine, order)
 
 
 def _drain_instead(agent: Agent) -> Held:

@@ -423,6 +423,6 @@ def _connecting(situation: Situation) -> Counter[str]:
 
 def _may_still_connect(agent: Agent) -> bool:
     seen = agent.record.state is RecordState.REGISTERED and agent.record.reservation is not None  # it registered, and shows no more
-    # What a monitor has marked was connected, if only for a moment. A person's mark hides whether it connects, for as long as they like.
+    # A monitor marks only what has connected. A person's mark hides whether it connects, and may stay for days.
     is_lost = agent.is_of_monitor or agent.phase in {Phase.INTERRUPTED, Phase.SET_ASIDE}
     return agent.record.state.is_there and not agent.instance_ended and not seen and not is_lost

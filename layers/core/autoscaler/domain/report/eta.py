@@ -151,8 +151,8 @@ def _why_broken(situation: Situation, controller: str, want: Want, start: Planne
     if tried:
         return tried
     pools = [start.server] if start else [pool.name for pool in want.pools]
-    if lost := next((pool for pool in pools if _waits_for_a_boot(situation, pool, start)), None):
-        return Fate("pool-broken", "boots failed", f"it starts once an agent of {lost} boots")
+    if pool := next((pool for pool in pools if _waits_for_a_boot(situation, pool, start)), None):
+        return Fate("pool-broken", "boots failed", f"it starts once an agent of {pool} boots")
     if refused := failing(situation.memory, TrialOf.CONNECT.scope(controller)):
         return Fate("cannot-connect", "no agent can connect", f"it starts once a new agent can connect to {controller} ({refused.why})")
     if no_node := situation.no_node(controller):
@@ -161,7 +161,7 @@ def _why_broken(situation: Situation, controller: str, want: Want, start: Planne
 
 
 def _waits_for_a_boot(situation: Situation, pool: str, start: PlannedStart | BareStart | None) -> bool:
-    """Tell whether none has booted since one was lost: the next launch may be, too. What was launched is believed until few are tried."""
+    """Tell whether the last boot of a pool failed, so that a new launch may fail, too. Agents that boot already count until few are tried."""
     trial = failing(situation.memory, TrialOf.BOOT.scope(pool))
     return trial is not None and (trial.is_closed or bool(start and start.bought))
 

@@ -297,7 +297,7 @@ def why_used_elsewhere(situation: Situation, agent: Agent) -> tuple[Reason, str]
         if situation.left_controllers and (unseen := next(unseen_sides(situation, record.machine), None)):
             return Reason.USED_ELSEWHERE, told_unseen(record.machine, unseen[1])
         was = _in_use_where_it_was(situation, agent) if record.leaves or agent.node is None else ()
-        if where := next(chain(was, _in_use(situation, agent) if is_shared else ()), None):
+        if where := next(chain(was, in_use_beside(situation, agent) if is_shared else ()), None):
             return Reason.USED_ELSEWHERE, where
     # A side may go alone, unless it is the one that says who has the devices.
     reserved = devices_reserved(situation, record.machine) if (record.is_instance and is_shared) or record.devices_for else ()
@@ -319,7 +319,7 @@ def _in_use_where_it_was(situation: Situation, agent: Agent) -> Iterator[str]:
             yield f"a build may be on its node {name} on {controller}"
 
 
-def _in_use(situation: Situation, agent: Agent) -> Iterator[str]:
+def in_use_beside(situation: Situation, agent: Agent) -> Iterator[str]:
     """Say on which other controllers a machine may still be used. One that never had a node has none there either."""
     if agent.record.node is None:
         return

@@ -295,9 +295,9 @@ class Situation(Look):
 
     def labels_of(self, agent: Agent) -> frozenset[str]:
         """The labels that an agent's node carries, with those that it is about to get back, unless that fails again and again."""
-        now = agent.node.labels if agent.node else frozenset()
-        soon = labels_soon(agent.record, agent.node, self.fleet) if agent.node else now
-        return now if soon != now and (step := failing_labels(self.memory, agent)) and step.is_closed else soon
+        labels = agent.node.labels if agent.node else frozenset()
+        soon = labels_soon(agent.record, agent.node, self.fleet) if agent.node else labels
+        return labels if soon != labels and (step := failing_labels(self.memory, agent)) and step.is_closed else soon
 
     def taker(self, agent: Agent) -> Taker:
         """Describe an agent as one that may take items."""
