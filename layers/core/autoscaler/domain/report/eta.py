@@ -161,7 +161,7 @@ def _why_broken(situation: Situation, controller: str, want: Want, start: Planne
 
 
 def _waits_for_a_boot(situation: Situation, pool: str, start: PlannedStart | BareStart | None) -> bool:
-    """Tell whether the last boot of a pool failed, so that a new launch may fail, too. Agents that boot already count until few are tried."""
+    """Tell whether the last boot of a pool failed, so that a new launch may fail, too. Agents that boot count until few are tried."""
     trial = failing(situation.memory, TrialOf.BOOT.scope(pool))
     return trial is not None and (trial.is_closed or bool(start and start.bought))
 
