@@ -162,6 +162,13 @@ WAITING = (
         found_by=("tests/unit/test_promises.py::test_so_many_agents_may_be_tried_at_once",),
     ),
     Bug(
+        name="a refused job that may be tried waits for the agent that runs others of its kind",
+        function="Distrust.takes_next",
+        was="if ration.is_closed and pool in ration.pools)",
+        becomes="if not ration.is_closed)",
+        found_by=(f"{TRIES}::test_once_a_throttle_of_one_build_has_gone_its_jobs_have_more_than_one_agent",),
+    ),
+    Bug(
         name="refused jobs of which some run take nothing from a younger job",
         function="ration",
         was=" or (limit is not None and not running.isdisjoint(limit.jobs))",

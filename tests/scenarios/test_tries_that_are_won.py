@@ -157,6 +157,19 @@ def test_once_a_person_says_that_a_lock_is_mended_its_jobs_have_agents_within_a_
     assert [build.job for build in locked if build.started_at is None] == []
 
 
+def test_once_a_throttle_of_one_build_has_gone_its_jobs_have_more_than_one_agent():
+    """Its agent would always be free before another one boots, so none was tried: they ran one by one (hostile world 3250167)."""
+    day = a_day(a_pool("cpu", **FACTS | {"boot_seconds": 300.0}), a_pool("office", **FACTS))
+    day.jenkins.veto = lambda build, node: "throttled" if build.job == "e2e" and running(day, "e2e") >= 1 else None
+    builds = [day.jenkins.submit("e2e", "cpu", 200.0) for _ in range(60)]
+    hours(day, 1, lambda minute: pages(day, minute))
+    assert sum(build.started_at is None for build in builds) >= 40
+    day.jenkins.veto = None
+    day.jenkins.schedule()
+    day.minutes(20 + 3 * 7 + 10)
+    assert [build.number for build in builds if build.started_at is None] == []
+
+
 def test_what_is_still_refused_after_others_ran_costs_one_launch_for_each_job_and_then_few():
     """Eight jobs that were refused with them run at once, which is eight wins; a dozen agents in vain were one loss (world 1700234)."""
     day = a_day()

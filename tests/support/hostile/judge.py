@@ -401,6 +401,7 @@ def _check_claim(life: Life, verdict: Verdict, asked: Asked, said: str) -> None:
     is_for_builds = any(words in asked.claim.text for words in _FOR_BUILDS)
     least = _LEAST_SPAN if launches and not is_for_builds else 2 * _LEAST_SPAN
     span = _AT_ONCE if asked.claim.at_once else max(least, _TIMES_A_CLAIM * (asked.claim.seconds or 0.0))
+    span += _longer_than_ever(life, asked) if is_for_builds else 0.0
     touching = (one for one in life.unkind if one.touches(asked.build) and one.overlaps(asked.at, asked.at + span))
     until = asked.at + span + max((one.delays_seconds for one in touching), default=0.0)
     if until > life.world.timeline.now or not _is_uneventful(life, asked.at, until) or (asked.build.ended_at or inf) <= until:
@@ -410,6 +411,18 @@ def _check_claim(life: Life, verdict: Verdict, asked: Asked, said: str) -> None:
         promised = "at once" if asked.claim.at_once else f"in {(asked.claim.seconds or 0.0) / MINUTE:.0f} min"
         lines = asked.claim.text.splitlines()
         verdict.breaks("E", f"{promised} {said}, and it began {_begun(life, asked.build)}: {' | '.join(lines)}")
+
+
+def _longer_than_ever(life: Life, asked: Asked) -> float:
+    """Return by how many seconds builds that went before ran longer than twice what any of their job had taken until it was asked."""
+    pools, until = life.pools_serving(asked.build), min(asked.build.started_at or inf, life.world.timeline.now)
+    seconds: dict[str, list[float]] = {}
+    for build in life.builds():
+        if build.started_at is not None and (build.ended_at or inf) <= asked.at:
+            seconds.setdefault(build.job, []).append(build.ended_at - build.started_at)
+    before = (build for build in life.builds() if build.started_at is not None and build.started_at < until and build.job in seconds)
+    mine = [build for build in before if (build.ended_at or inf) > asked.at and any(pool in pools for pool in life.pools_serving(build))]
+    return sum(max(0.0, min(build.ended_at or inf, until) - build.started_at - 2.0 * max(seconds[build.job])) for build in mine)
 
 
 def _is_uneventful(life: Life, since: float, until: float) -> bool:

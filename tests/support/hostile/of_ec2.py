@@ -1,5 +1,6 @@
 """What EC2, images and machines do: no capacity, refusals, boots that fail, interruptions, stops and starts that go wrong."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -24,26 +25,28 @@ _UNKNOWN_CODES = (
     "Client.KMSKeyDisabled",
     "Blocked",
 )
+_OF_THE_ACCOUNT = {"Blocked"}  # no pool may have anything
 
 
 def no_capacity(draw: Draw) -> Unkindness:
     """EC2 has no machine for one pool."""
-    return _refused(draw, draw.pool(), "InsufficientInstanceCapacity", draw.span(for_ever=0.15))
+    return _refused(draw, [draw.pool()], "InsufficientInstanceCapacity", draw.span(for_ever=0.15))
 
 
 def offering_refused(draw: Draw) -> Unkindness:
-    """EC2 refuses what a pool prefers, or all that it may have, by a code that nobody knows."""
+    """EC2 refuses what a pool prefers, or all that it may have, by a code that nobody knows; if it blocks the account, everything."""
     pool, code = draw.pool(), draw.chance.choice(_UNKNOWN_CODES)
     all_of_them = draw.chance.random() < 0.5
-    return _refused(draw, pool, code, draw.span(for_ever=0.15), all_of_them=all_of_them)
+    pools = [*draw.life.drawn.fleet.launched.pools.values()] if code in _OF_THE_ACCOUNT else [pool]
+    return _refused(draw, pools, code, draw.span(for_ever=0.15), all_of_them=all_of_them or code in _OF_THE_ACCOUNT)
 
 
-def _refused(draw: Draw, pool: Pool, code: str, span: tuple[float, float], *, all_of_them: bool = True) -> Unkindness:
-    keys = [offering.key for offering in (pool.offerings if all_of_them else pool.offerings[:1])]
+def _refused(draw: Draw, pools: Sequence[Pool], code: str, span: tuple[float, float], *, all_of_them: bool = True) -> Unkindness:
+    keys = [offering.key for pool in pools for offering in (pool.offerings if all_of_them else pool.offerings[:1])]
     ec2 = draw.life.world.ec2  # whose answers another switch may exchange meanwhile
     draw.at(span[0], lambda: ec2.answers.update(dict.fromkeys(keys, code)))
     draw.at(span[1], lambda: [ec2.answers.pop(key, None) for key in keys])
-    gone = len(keys) == len(pool.offerings)
+    gone = len(keys) == sum(len(pool.offerings) for pool in pools)
     offered = {other.name: {one.key for one in other.offerings} for other in draw.life.drawn.fleet.launched.pools.values()}
     closes = frozenset(name for name, mine in offered.items() if mine <= {*keys} and span[1] == inf)
     served = [draw.life.served_by(draw.life.drawn.fleet.pools[name]) for name, mine in offered.items() if mine & {*keys}]
@@ -52,7 +55,13 @@ def _refused(draw: Draw, pool: Pool, code: str, span: tuple[float, float], *, al
         return any(serves(build) for serves in served)
 
     draw.bite_where_jobs_wait(span, touches)
-    return draw.make(f"{pool.name}: {', '.join(keys)} {code}", span, touches=touches, closes=closes, words={code} if gone else set())
+    return draw.make(
+        f"{', '.join(pool.name for pool in pools)}: {', '.join(keys)} {code}",
+        span,
+        touches=touches,
+        closes=closes,
+        words={code} if gone else set(),
+    )
 
 
 def launches_refused(draw: Draw) -> Unkindness:

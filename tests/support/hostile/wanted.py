@@ -1,5 +1,6 @@
 """What people ordered, made or kept is there as long as they want it, ends then, and is named if only they can end it."""
 
+import re
 from collections import Counter
 from math import inf
 
@@ -33,6 +34,7 @@ _UNSEEN = {
 # While Jenkins names no labels, nobody knows what a job asks for.
 _HIDES_LABELS = {"beacon-deleted", "configuration-reloaded", "page-for-posts", "nodes-change", "jobs-relabelled", *_UNSEEN}
 _TAKEN_AFTER = 2 * MINUTE
+_RUNNING_BUILD = re.compile(r"\S+ #\d+")
 
 
 def keeps_what_people_want(life: Life, verdict: Verdict) -> None:
@@ -111,12 +113,13 @@ def _is_unseen(life: Life, since: float, until: float) -> bool:
 
 
 def _tells_nothing_ignored(life: Life, verdict: Verdict) -> None:
-    """No message is about a job that another cloud serves. In quiet mode Jenkins names no label."""
+    """No message is about a job that another cloud serves, but that an agent of ours runs it. In quiet mode Jenkins names no label."""
     if "labels-ignored" not in life.switches or any(one.switch in _HIDES_LABELS or one.is_noise for one in life.unkind):
         return
     verdict.oblige(life, "C3", {"labels-ignored"})
     for when, message in life.fleet.notifier.timed:
-        if IGNORED_JOBS in f"{message.subject}{message.text}" and not message.about.startswith(QUIET):
+        text = _RUNNING_BUILD.sub("", f"{message.subject}{message.text}")
+        if IGNORED_JOBS in text and not message.about.startswith(QUIET):
             verdict.breaks("C3", f"a message of {at(life, when)} is about a job of another cloud: {message.subject}: {message.text}")
 
 

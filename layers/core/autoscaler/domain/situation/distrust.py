@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.memory import FreeNode, Memory, Ration
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Build, ControllerView
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Build, ControllerView, Node
 from autoscaler.domain.situation.wants import Taker, Want, may_take, was_launched_for
 
 # Distrust of nodes that refuse jobs.
@@ -54,6 +54,19 @@ class Distrust:
         tries = max(losses, default=1)
         most_seconds = min(self.patience_seconds * 2 ** min(tries - 1, _MOST_PATIENCE_DOUBLINGS), _MOST_PATIENCE_SECONDS)
         return tries > 1 and self.now - free_node.since_at < most_seconds
+
+    def counts_less(self, pool: str, node: Node | None) -> bool:
+        """Tell whether an agent counts for fewer jobs than its pool's others."""
+        return node is not None and (node.name in self.nodes or bool(self.takes_next(pool, node)))
+
+    def takes_next(self, pool: str, node: Node | None) -> frozenset[str]:
+        """Name the refused jobs whose next one a full agent takes by itself, since it runs one: a try is an agent beside it.
+
+        Else the item that may be tried would wait for that executor where builds end sooner than agents boot, and none were tried.
+        """
+        running = {build.job for build in node.builds} if node and len(node.builds) >= node.executors else set()
+        closed = (ration.jobs for ration in self.rations.values() if ration.is_closed and pool in ration.pools)
+        return frozenset(job for jobs in closed if not running.isdisjoint(jobs) for job in jobs)
 
     def scope(self, want: Want, refusers: Collection[str]) -> str:
         """Name the label that launches are rationed for; "" for the whole controller, if no build began since these nodes are free.

@@ -313,7 +313,7 @@ def _stand_alone(situation: Situation, controller: str) -> dict[str, Agent]:
     return {
         agent.record.instance_id: agent
         for agent in agents
-        if agent.record.is_lent(situation.now) or (agent.node and agent.node.name in distrust.nodes) or has_other_labels(situation, agent)
+        if agent.record.is_lent(situation.now) or distrust.counts_less(agent.pool.name, agent.node) or has_other_labels(situation, agent)
     }
 
 
@@ -325,22 +325,24 @@ def has_other_labels(situation: Situation, agent: Agent) -> bool:
 
 def add_by_labels(supply: Supply, situation: Situation, agent: Agent, labels: frozenset[str]) -> None:
     """Take in an agent by the labels that its node is to have: whoever they satisfy may have it, except for the jobs that it refuses."""
-    server = _enter(supply, situation, agent.record.controller, situation.taker(agent)._replace(labels=labels))
+    distrust, taker = situation.distrust[agent.record.controller], situation.taker(agent)._replace(labels=labels)
+    server = _enter(supply, situation, agent.record.controller, taker, distrust.takes_next(agent.pool.name, agent.node))
     for seconds, build in _open_slots(situation, agent) if server else ():
         supply.add(ExecutorSlot(server, seconds, spare=not agent.busy_executors, build=build, machine=agent.record.machine))
 
 
-def _enter(supply: Supply, situation: Situation, controller: str, taker: Taker) -> str:
+def _enter(supply: Supply, situation: Situation, controller: str, taker: Taker, refused: frozenset[str] = frozenset()) -> str:
     """Make a server of nodes that take the same items; of one alone if it refuses jobs, or its name is asked about. "": it takes none."""
-    free_node = situation.distrust[controller].nodes.get(taker.name)
-    if free_node and free_node.is_useless:
-        return ""
-    is_single = free_node or taker.name in situation.asked_labels[controller]
+    if free_node := situation.distrust[controller].nodes.get(taker.name):
+        if free_node.is_useless:
+            return ""
+        refused |= free_node.refused.keys()
+    is_single = refused or taker.name in situation.asked_labels[controller]
     alike = taker if is_single else Taker(taker.labels - {taker.name}, taker.pool)
     server = "\n".join(["", *sorted(alike.labels), f"{alike.pool} {alike.name}"])  # unlike any pool's name
     supply.takers[server] = alike
-    if free_node:
-        supply.refused[server] = frozenset(free_node.refused)
+    if refused:
+        supply.refused[server] = refused
     return server
 
 
