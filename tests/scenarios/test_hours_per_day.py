@@ -51,6 +51,21 @@ def test_once_the_hours_of_the_day_are_used_nothing_new_starts_and_no_build_is_c
     assert cordoned == {(MarkClass.DAY_LIMIT, Reason.HOURS_PER_DAY)}
 
 
+@pytest.mark.parametrize("limit", ["max_hours_per_day", "max_usd_per_month"])
+def test_why_gives_no_time_on_an_executor_that_is_free_once_the_limit_is_used_up(limit):
+    usd_per_hour = a_pool("rare").offerings[0].usd_per_hour
+    day = a_day(ceilings=Ceilings(**{limit: 2.0 * (usd_per_hour if "usd" in limit else 1.0)}))
+    day.jenkins.submit("nightly", "rare", 1800.0)
+    day.minutes(36)
+    builds = [day.jenkins.submit("nightly", "rare", 1800.0) for _ in range(4)]
+    day.minutes(5)
+    told = ["\n".join(day.why(str(build.id))) for build in builds[1:]]
+    assert ["would start in" in text for text in told] == [True, True, False]
+    assert f"will have used up its {limit}" in told[-1]
+    day.minutes(3 * HOUR)
+    assert [build.started_at is not None for build in builds] == [True, True, True, False]
+
+
 @pytest.mark.long
 def test_at_midnight_the_hours_begin_anew():
     day = a_day(1.0)

@@ -100,6 +100,14 @@ class Usage:
         self.usd_per_hour += agents * usd_per_hour
         self.usd_in_month += month_reserve(agents * usd_per_hour)
 
+    def used_up_within(self, seconds: float) -> str:
+        """Name the limit that what there is now uses up in so many seconds, after which it takes no build; "" if none."""
+        hours, limits = seconds / HOUR_SECONDS, self.level.ceilings
+        if self.hours_in_day + self.agents * hours >= limits.max_hours_per_day:
+            return "max_hours_per_day"
+        usd = self.usd_in_month - month_reserve(self.usd_per_hour) + self.usd_per_hour * hours
+        return "max_usd_per_month" if usd >= limits.max_usd_per_month else ""
+
     def keep_room(self, kept: KeptRoom) -> None:
         """Keep room for the pools whose turn it is."""
         mine = {pool: agents for pool, agents in kept.agents.items() if self.level.has(pool)}
@@ -298,6 +306,12 @@ def _counted(situation: Situation, without: Collection[str]) -> _Counted:
         return _count(situation, without)
     facts = situation.snapshot, situation.memory, situation.fleet, situation.agents
     return situation.memo.value("budget", facts, situation.now, lambda: (_count(situation, without), FOR_EVER))
+
+
+def used_up_before(situation: Situation, pool: str, seconds: float) -> str:
+    """Say which limit what there is now uses up before then, so that no further build begins in a pool; "" if none."""
+    uses = (use for use in _counted(situation, ()).uses if use.level.has(pool))
+    return next((f"{use.level.text} will have used up its {limit}" for use in uses if (limit := use.used_up_within(seconds))), "")
 
 
 def _count(situation: Situation, without: Collection[str]) -> _Counted:

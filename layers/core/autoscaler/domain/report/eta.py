@@ -21,6 +21,7 @@ from autoscaler.domain.forecast.durations import (
     subjects_of,
     sum_of,
 )
+from autoscaler.domain.launch.budget import used_up_before
 from autoscaler.domain.launch.placement import PlannedStart
 from autoscaler.domain.launch.queue import BareStart, WaitsFor, expected_starts
 from autoscaler.domain.report.controllers import in_quiet_mode, told_quiet
@@ -128,6 +129,9 @@ def why_uncertain(situation: Situation, controller: str, want: Want, starts: Map
         return Fate("refused-by-ec2", "EC2 refuses", words)
     if broken := why_kept(situation, controller, want, starts) or _why_broken(situation, controller, want, start):
         return broken
+    if start.server in situation.fleet.pools and (limit := used_up_before(situation, start.server, start.seconds)):
+        words = f"{limit} once {start.server} has an executor for it, in {duration(start.seconds)}: nothing new starts then"
+        return Fate("limit-first", "a limit comes first", words)
     # An agent that may come at any moment has been late for so long already: so are those that it takes after others.
     if start.first_seconds == ANY_MOMENT_SECONDS and start.server in situation.fleet.pools:
         timeouts = [agent.pool.boot_timeout_seconds for agent in situation.agents if agent.pool.name == start.server]
