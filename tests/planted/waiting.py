@@ -335,6 +335,16 @@ WAITING = (
         ),
     ),
     Bug(
+        name="the agent that tries a broken pool keeps every other pool of its controller from being tried",
+        function="_connecting",
+        was="if closed(memory, TrialOf.BOOT.scope(name))}",
+        becomes="if False}",
+        found_by=(
+            "tests/scenarios/test_missing_rights.py"
+            "::test_the_agent_that_tries_a_broken_pool_keeps_no_other_pool_from_a_controller_that_refused_agents_for_a_while",
+        ),
+    ),
+    Bug(
         name="agents whose node cannot be made are launched for ever",
         function="_failed",
         was="if never_connected(by_id[step.instance_id], memory):\n",

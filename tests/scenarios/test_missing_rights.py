@@ -32,6 +32,27 @@ def lacks(day, right):
     day.fleet.apis["main"].lacks.add(right)
 
 
+def test_the_agent_that_tries_a_broken_pool_keeps_no_other_pool_from_a_controller_that_refused_agents_for_a_while():
+    """None ever connected, so that it stayed the one that was tried, and no other pool's jobs were served (hostile world 3300876)."""
+    facts = {"idle_seconds": 600.0, "boot_timeout_seconds": 900.0, "boot_seconds": 60.0}
+    day = Day(in_memory(a_pool("broken", **facts), a_pool("cpu", **facts)), by_adapters=True).minutes(2)
+    boots = day.world.ec2.on_running
+    day.world.ec2.on_running = lambda instance: instance.tags["autoscaler:pool"] == "broken" or boots(instance)
+    day.queue(1, "broken")
+    day.minutes(60)
+    assert day.fleet.state.memory.trials["boot/broken"].is_closed
+    lacks(day, CREATE)
+    [build] = day.queue(1, "cpu")
+    day.minutes(6)
+    assert day.fleet.state.memory.trials["connect/main"].is_failing
+    day.fleet.apis["main"].lacks.clear()
+    for instance in day.world.alive():  # the one that was refused goes
+        if instance.tags["autoscaler:pool"] == "cpu":
+            day.world.ec2.end(instance)
+    day.minutes(40)
+    assert build.ended is Ended.FINISHED
+
+
 @pytest.mark.parametrize("right", [CREATE, CONNECT])
 def test_an_agent_that_may_not_be_made_or_connected_is_a_failed_boot_and_the_trial_names_the_right(right):
     """48 instances were launched for one job in 50 minutes, and nobody was told."""

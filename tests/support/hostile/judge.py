@@ -31,7 +31,7 @@ _EC2_TELLS = _HOUR  # of an instance that has ended
 _FORGOTTEN = 2 * _HOUR + 15 * MINUTE
 _TWO_LOOKS = 2 * MINUTE
 _TOLD_AFTER = 6 * MINUTE  # with the look that tells
-_LEAST_SPAN, _AT_ONCE = 5 * MINUTE, 2 * MINUTE
+_LEAST_SPAN, _AT_ONCE = 5 * MINUTE, 2.5 * MINUTE  # two looks, and what they take: the first brings back an agent that was marked
 _FOR_BUILDS = ("it waits for a build that runs now", "it waits for builds that wait before it")
 _TIMES_A_CLAIM = 3.0
 # A drain, a settle and a look or two around each end.
@@ -296,6 +296,7 @@ def _check_end(life: Life, verdict: Verdict, time: float, about: str) -> None:
         seen = (build for build in _wanting(life) if not any(one.hides(build) for one in life.unkind))
         waiting = (build for build in seen if unkind.touches(build) and _waits_too_long(life, unkind, build, time))
         still = [build for build in waiting if build.controller not in others and touched(life, build, time, time) == [unkind]]
+        still = [build for build in still if not _is_full(life, build, time)]  # for what else the agents that are there are busy
         if still and not _is_open_elsewhere(life, unkind, time, about):
             verdict.breaks("C3", f"{unkind}: over in {at(life, time)}, and {named(still[0])} waits for it: {began[-1].subject}")
 

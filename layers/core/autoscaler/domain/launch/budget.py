@@ -426,12 +426,16 @@ def _has_booted(situation: Situation, agent: Agent) -> bool:
 
 
 def _connecting(situation: Situation) -> Counter[str]:
-    """Count the agents of each controller that were requested and never seen connected, whatever became of the machine's boot."""
+    """Count the agents of each controller that were requested and never seen connected, whatever became of the machine's boot.
+
+    One of a pool whose boots fail tries that pool, not the controller: it may never connect, and other pools would wait for it.
+    """
     memory = situation.memory
+    broken = {name for name in situation.fleet.pools if closed(memory, TrialOf.BOOT.scope(name))}
     mine = (agent for agent in situation.agents if agent.record.is_instance and not memory.has_connected(agent.record.life_id))
-    counts = Counter(agent.record.controller for agent in mine if _may_still_connect(agent))
+    counts = Counter(agent.record.controller for agent in mine if _may_still_connect(agent) and agent.pool.name not in broken)
     for intent in situation.snapshot.intents:
-        counts[intent.controller] += missing_of(intent)
+        counts[intent.controller] += missing_of(intent) if intent.pool not in broken else 0
     return counts
 
 
