@@ -340,8 +340,7 @@ WAITING = (
         was="if closed(memory, TrialOf.BOOT.scope(name))}",
         becomes="if False}",
         found_by=(
-            "tests/scenarios/test_missing_rights.py"
-            "::test_the_agent_that_tries_a_broken_pool_keeps_no_other_pool_from_a_controller_that_refused_agents_for_a_while",
+            "tests/scenarios/test_missing_rights.py::test_the_agent_that_tries_a_broken_pool_is_not_the_one_that_tries_its_controller",
         ),
     ),
     Bug(

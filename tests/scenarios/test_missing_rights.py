@@ -32,7 +32,7 @@ def lacks(day, right):
     day.fleet.apis["main"].lacks.add(right)
 
 
-def test_the_agent_that_tries_a_broken_pool_keeps_no_other_pool_from_a_controller_that_refused_agents_for_a_while():
+def test_the_agent_that_tries_a_broken_pool_is_not_the_one_that_tries_its_controller():
     """None ever connected, so that it stayed the one that was tried, and no other pool's jobs were served (hostile world 3300876)."""
     facts = {"idle_seconds": 600.0, "boot_timeout_seconds": 900.0, "boot_seconds": 60.0}
     day = Day(in_memory(a_pool("broken", **facts), a_pool("cpu", **facts)), by_adapters=True).minutes(2)
