@@ -236,8 +236,8 @@ WAITING = (
     Bug(
         name="an agent that a job excludes by its name counts for it",
         function="_enter",
-        was="is_single = free_node or taker.name in situation.asked_labels[controller]",
-        becomes="is_single = free_node",
+        was="is_single = refused or taker.name in situation.asked_labels[controller]",
+        becomes="is_single = refused",
         found_by=(f"{OTHER_LABELS}::test_a_job_that_excludes_an_idle_agent_by_its_name_gets_another_one",),
     ),
     Bug(
