@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.fleet import FULL_LABEL
+from autoscaler.domain.facts.fleet import FULL_LABEL, Share
 from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.listing import list_queue
@@ -17,9 +17,9 @@ AFTER_OTHER = "1 job before it in the queue may take its executor first: what is
 BOOTS = (a_record("i-2", launched_at=NOW - 120.0, changed_at=NOW - 120.0),)
 
 
-def details(weights, node, *jobs, booting=()):
+def details(weights, node, *jobs, booting=(), share=Share.NONE):
     """What becomes of the jobs that wait beside one agent and those that boot; no further one may be launched."""
-    fleet = replace(a_fleet(a_pool("cpu", executors=2, max_agents=1 + len(booting))), weights=weights)
+    fleet = replace(a_fleet(a_pool("cpu", executors=2, max_agents=1 + len(booting), share=share)), weights=weights)
     records = (replace(a_record("i-1", node="cpu-1"), labels=("cpu",)), *booting)
     items = tuple(an_item(number, job=job, label="cpu", waiting_seconds=300.0) for number, job in enumerate(jobs))
     learned = {"main": a_learned(samples={key_of("cpu", "light"): (120.0,) * 9})}
@@ -34,10 +34,11 @@ def a_node(*labels, builds):
 FULL = a_node(FULL_LABEL, builds=(a_build("light", elapsed_seconds=60.0),))
 
 
+@pytest.mark.parametrize("share", [Share.NONE, Share.COOPERATIVE])
 @pytest.mark.parametrize("order", [("heavy", "other"), ("other", "heavy")])
-def test_what_is_free_on_a_full_agent_is_kept_for_the_heavier_job(order):
+def test_what_is_free_on_a_full_agent_is_kept_for_the_heavier_job(order, share):
     """It said "at once" for ten minutes: the node has no labels until the heavier one has begun."""
-    assert details(HEAVY, FULL, *order)["other"] == (
+    assert details(HEAVY, FULL, *order, share=share)["other"] == (
         "after-heavier",
         "heavy, which weighs 2, goes first: what is free on cpu-1 is kept until it has begun",
     )

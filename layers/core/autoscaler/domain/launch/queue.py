@@ -313,7 +313,7 @@ def _bought(supply: Supply) -> Counter[str]:
 
 def _as_predicted(planned: Supply, ends: Mapping[str, float], late: Mapping[str, tuple[int, float]]) -> Supply:
     """Take the executors of a placement, free again as before it, or when their builds are predicted to end."""
-    supply, left = Supply(takers=planned.takers), {name: count for name, (count, _) in late.items()}
+    supply, left = Supply(takers=planned.takers, sizes=planned.sizes), {name: count for name, (count, _) in late.items()}
     for slot in planned.all_slots():
         known = ends.get(slot.build) if slot.build else None
         seconds = slot.first_seconds if known is None else known

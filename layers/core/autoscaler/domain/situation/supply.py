@@ -141,6 +141,7 @@ class Supply:
 
     takers: dict[str, Taker] = field(default_factory=dict)
     refused: dict[str, frozenset[str]] = field(default_factory=dict)  # jobs that a server does not take
+    sizes: dict[str, int] = field(default_factory=dict)  # executors of each machine of a pool, where others may take some of them first
     _heaps: dict[str, list[tuple[float, int, ExecutorSlot]]] = field(default_factory=dict)
     _uncounted: dict[str, Callable[[], Iterable[ExecutorSlot]]] = field(default_factory=dict)
     _order: Iterator[int] = field(default_factory=count)
@@ -167,12 +168,16 @@ class Supply:
         return found
 
     def room(self, servers: Iterable[str], executors: int) -> tuple[ExecutorSlot, ...]:
-        """Find so many executors of one machine, or all that it has, which are free together first: the last one last. Empty: nowhere."""
+        """Find so many executors of one machine, or all that it has, which are free together first: the last one last. Empty: nowhere.
+
+        What others leave of a machine is not all that it has.
+        """
         if executors == 1:
             slot = self.soonest(servers)
             return (slot,) if slot else ()
         machines = grouped(((server, slot.machine), slot) for server in servers for slot in self._slots(server))
-        rooms = (tuple(sorted(slots, key=lambda slot: slot.free_seconds)[:executors]) for slots in machines.values())
+        wide = [slots for (server, _), slots in machines.items() if len(slots) >= min(executors, self.sizes.get(server, 0))]
+        rooms = (tuple(sorted(slots, key=lambda slot: slot.free_seconds)[:executors]) for slots in wide)
         return min((room for room in rooms if room[-1].free_seconds < inf), key=lambda room: room[-1].free_seconds, default=())
 
     def occupy(self, slot: ExecutorSlot, seconds: float) -> None:
@@ -286,6 +291,7 @@ def build_supply(situation: Situation, controller: str, decided: Iterable[Step |
     for pool in pools.values():
         is_shared = pool.spec.share is Share.COOPERATIVE
         slots = partial(_shared_slots, situation, pool, decided, alone) if is_shared else partial(_pool_slots, situation, pool, alone)
+        supply.sizes |= {pool.name: pool.executors} if is_shared else {}
         supply.add_when_asked(pool.name, slots)
     for agent in alone.values():
         add_by_labels(supply, situation, agent, situation.labels_of(agent))
@@ -368,10 +374,15 @@ def _is_full(agent: Agent) -> bool:
 def _shared_slots(situation: Situation, pool: PoolView, decided: Iterable[Step | Held], alone: Container[str]) -> Iterator[ExecutorSlot]:
     """Return the executors of machines that serve all of a pool's controllers at once, without those that others take first."""
     agents = [(agent, not agent.busy_executors) for agent in pool.agents if agent.record.instance_id not in alone]
-    slots = [(seconds, build, is_idle) for agent, is_idle in agents for seconds, build in _agent_slots(situation, agent, pool)]
-    slots += [(seconds, "", True) for seconds in _coming_to_all(situation, pool, decided) for _ in range(pool.executors)]
-    for seconds, build, is_idle in sorted(slots)[_wanted_before(situation, pool) :]:
-        yield ExecutorSlot(pool.name, seconds, spare=seconds <= pool.boot_seconds and is_idle, build=build)
+    slots = [
+        (seconds, build, is_idle, agent.record.machine)
+        for agent, is_idle in agents
+        for seconds, build in _agent_slots(situation, agent, pool)
+    ]
+    coming = enumerate(_coming_to_all(situation, pool, decided))
+    slots += [(seconds, "", True, f"coming/{number}") for number, seconds in coming for _ in range(pool.executors)]
+    for seconds, build, is_idle, machine in sorted(slots)[_wanted_before(situation, pool) :]:
+        yield ExecutorSlot(pool.name, seconds, spare=seconds <= pool.boot_seconds and is_idle, build=build, machine=machine)
 
 
 def _coming_to_all(situation: Situation, pool: PoolView, decided: Iterable[Step | Held]) -> Iterator[float]:
