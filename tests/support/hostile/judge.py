@@ -297,7 +297,8 @@ def _check_end(life: Life, verdict: Verdict, time: float, about: str) -> None:
         waiting = (build for build in seen if unkind.touches(build) and _waits_too_long(life, unkind, build, time))
         still = [build for build in waiting if build.controller not in others and touched(life, build, time, time) == [unkind]]
         still = [build for build in still if not _is_full(life, build, time)]  # for what else the agents that are there are busy
-        if still and not _is_open_elsewhere(life, unkind, time, about):
+        # A place of bad boots has its own message once the others boot, and that has lasted for some minutes.
+        if still and not any(_is_open_elsewhere(life, unkind, when, about) for when in (time, time + 5 * MINUTE)):
             verdict.breaks("C3", f"{unkind}: over in {at(life, time)}, and {named(still[0])} waits for it: {began[-1].subject}")
 
 
