@@ -283,4 +283,18 @@ COSTLY = (
         becomes='by_default = "$Default" if template in',
         found_by=("tests/unit/test_config.py::test_the_stacks_own_launch_templates_are_used_by_their_latest_version",),
     ),
+    Bug(
+        name="the connected node of a host that left the fleet file and has no record stays",
+        function="_orphans",
+        was="(node.offline or instance_id.startswith(HOST))",
+        becomes="node.offline",
+        found_by=("tests/scenarios/test_hosts_leave.py::test_a_host_that_leaves_as_the_state_is_lost_ends_its_builds_first",),
+    ),
+    Bug(
+        name="the node of a host that left the fleet file and has no record is deleted under its builds",
+        function="_end_orphan",
+        was="inf if may_run and not node.idle else ",
+        becomes="",
+        found_by=("tests/scenarios/test_hosts_leave.py::test_a_host_that_leaves_as_the_state_is_lost_ends_its_builds_first",),
+    ),
 )

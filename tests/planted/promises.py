@@ -202,9 +202,9 @@ NOTHING_LEAKS = (
     breaks(
         _LEAKS,
         "a node without instance and record stays",
-        function="take_in",
-        was="if fact and situation.seen_seconds(controller, fact.first_at) >= kept_seconds",
-        becomes="if fact and situation.now < fact.first_at + kept_seconds",
+        function="_end_orphan",
+        was="if seen_seconds >= (0.0",
+        becomes="if seen_seconds < (0.0",
     ),
     breaks(
         _LEAKS,

@@ -59,6 +59,7 @@ STATES = {
     "quarantined": lambda day: day.jenkins.set_offline("rocm-1", "autoscaler:f:quarantine:p", "autoscaler"),
     "no node": lambda day: (power_fails(day), day.minutes(3).jenkins.delete_node("rocm-1")),
     "state table lost": lambda day: (power_fails(day), day.minutes(5).fleet.state.records.clear()),
+    "state table lost while it is connected": lambda day: day.fleet.state.records.clear(),
 }
 
 
@@ -67,7 +68,7 @@ STATES = {
 def test_the_last_host_of_a_pool_leaves_nothing_in_whatever_state_it_is(state, share):
     day = a_day(share=share, controllers=TWO if share is not Share.NONE else ("main",), quarantine=Quarantine.KEEP)
     STATES[state](day)
-    take_out(day).minutes(40 if state != "state table lost" else 90)
+    take_out(day).minutes(90 if "lost" in state else 40)
     assert_nothing_is_left(day)
 
 
@@ -152,4 +153,22 @@ def test_nothing_of_the_memory_is_needed_to_let_a_host_go():
     day = power_fails(a_day()).minutes(10)
     day.fleet.state.memory = replace(Memory(), version=day.fleet.state.memory.version)
     take_out(day).hours(3)
+    assert_nothing_is_left(day)
+
+
+@pytest.mark.parametrize("share", [Share.NONE, Share.COOPERATIVE])
+def test_a_host_that_leaves_as_the_state_is_lost_ends_its_builds_first(share):
+    """Its node stayed for ever, and took builds: only nodes that are offline were looked at (hostile world 3500152)."""
+    day = a_day(share=share, controllers=TWO if share is not Share.NONE else ("main",))
+    [build] = day.queue(1, "rocm", seconds=3600.0)
+    day.minutes(2)
+    assert build.started_at is not None
+    day.fleet.state.records.clear()
+    day.fleet.state.memory = Memory()
+    take_out(day).minutes(10)
+    [late] = day.queue(1, "rocm")
+    day.minutes(30)
+    assert (build.ended, late.started_at) == (None, None)
+    day.minutes(60)
+    assert build.ended is Ended.FINISHED
     assert_nothing_is_left(day)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from math import inf
 
 from autoscaler.domain.facts.fleet import HELD_LABEL, HOST, Fleet
 from autoscaler.domain.facts.memory import Observation
@@ -364,7 +365,7 @@ def unrecorded_seen(situation: Situation) -> dict[str, Condition]:
     return seen | {f"{controller}/{node.name}": Condition.ORPHAN for controller, node, _ in left_offline(situation)}
 
 
-def take_in(situation: Situation, facts: Mapping[str, Observation]) -> Iterator[Adopt | FreeSlot | DeleteNode]:
+def take_in(situation: Situation, facts: Mapping[str, Observation]) -> Iterator[Adopt | FreeSlot | DeleteNode | Cordon]:
     """Adopt instances, so that the other rules judge them; free static nodes; delete nodes of instances that are gone."""
     for instance in _strays(situation):
         if instance.id in facts:
@@ -392,21 +393,33 @@ def take_in(situation: Situation, facts: Mapping[str, Observation]) -> Iterator[
                 detail="it carries our mark, and no instance has it",
             )
     for controller, node, instance_id in _orphans(situation):
-        fact = facts.get(f"{controller}/{node.name}")
-        # What waits for an orphan, or seems to run there, waits in vain; its controller learns of it by the deletion.
-        unused = node.idle and node.name not in situation.demands[controller].pins
-        kept_seconds = 0.0 if unused else DISCONNECT_GRACE_SECONDS
-        if fact and situation.seen_seconds(controller, fact.first_at) >= kept_seconds:
-            yield DeleteNode(
-                controller=controller,
-                pool="",
-                node=node.name,
-                instance_id=instance_id,
-                fate=situation.snapshot.fates.get(instance_id, InstanceState.TERMINATED),
-                though_busy=situation.forgotten.get(instance_id, 0.0) >= FORGOTTEN_BUSY_AFTER_SECONDS,
-                reason=Reason.INSTANCE_GONE,
-                detail=f"EC2 says that its instance {instance_id} is gone",
-            )
+        if fact := facts.get(f"{controller}/{node.name}"):
+            yield from _end_orphan(situation, controller, node, instance_id, situation.seen_seconds(controller, fact.first_at))
+
+
+def _end_orphan(situation: Situation, controller: str, node: Node, instance_id: str, seen_seconds: float) -> Iterator[DeleteNode | Cordon]:
+    """Delete the node of an instance that is gone. What waits for it, or seems to run there, waits in vain, and Jenkins learns of it so.
+
+    A host that has left the fleet file goes on, and so do its builds: its node is marked first, and the mark hides that it is connected.
+    """
+    is_host = instance_id.startswith(HOST)
+    detail = f"{instance_id} has left the fleet file" if is_host else f"EC2 says that its instance {instance_id} is gone"
+    if not node.offline:
+        mark = Mark(fleet=situation.fleet.name, kind=MarkClass.RETIRE, pass_id=situation.snapshot.pass_id)
+        yield Cordon(controller=controller, pool="", node=node.name, mark=mark, reason=Reason.LEFT_THE_FILE, detail=detail)
+        return
+    may_run, is_unused = is_host and node.temporarily_offline, node.idle and node.name not in situation.demands[controller].pins
+    if seen_seconds >= (0.0 if is_unused else inf if may_run and not node.idle else DISCONNECT_GRACE_SECONDS):
+        yield DeleteNode(
+            controller=controller,
+            pool="",
+            node=node.name,
+            instance_id=instance_id,
+            fate=situation.snapshot.fates.get(instance_id, InstanceState.TERMINATED),
+            though_busy=situation.forgotten.get(instance_id, 0.0) >= FORGOTTEN_BUSY_AFTER_SECONDS,
+            reason=Reason.INSTANCE_GONE,
+            detail=detail,
+        )
 
 
 def node_named_after(situation: Situation, controller: str, instance_id: str) -> str | None:
@@ -428,14 +441,17 @@ def _strays(situation: Situation) -> Iterator[Instance]:
 
 
 def _orphans(situation: Situation) -> Iterator[tuple[str, Node, str]]:
-    """Nodes that we made and that have no record, offline and not by a person, with their instances, which EC2 says are gone."""
+    """Nodes that we made and that have no record, offline and not by a person, with their instances, which EC2 says are gone.
+
+    One of a host that has left the fleet file may be online.
+    """
     recorded = _recorded(situation.snapshot)
     for controller, node in situation.believed_nodes():
         by_a_person = node.temporarily_offline and read_mark(node.reason, situation.fleet.name) is None
-        if (controller, node.name) in recorded or node.is_deleted or not node.offline or by_a_person:
+        if (controller, node.name) in recorded or node.is_deleted or by_a_person:
             continue
         instance_id = described_instance(situation.fleet, node.name, node.description)
-        if instance_id is not None and _is_gone(situation, node, instance_id):
+        if instance_id is not None and (node.offline or instance_id.startswith(HOST)) and _is_gone(situation, node, instance_id):
             yield controller, node, instance_id
 
 

@@ -472,10 +472,10 @@ OF_OTHERS = (
     ),
     AgentState(
         name="orphan",
-        recognised_by="a node of ours without a record, whose instance is gone",
+        recognised_by="a node of ours without a record, whose instance is gone, or whose host has left the fleet file",
         ended_by="its node is gone",
-        deadline="two looks; 5 min if it looks busy, or something waits for it",
-        then="EC2 and Jenkins are asked once more, and the node is deleted",
+        deadline="two looks; 5 min if it looks busy, or something waits for it; on a host that may be connected once its builds have ended",
+        then="EC2 and Jenkins are asked once more, and the node is deleted; that of a host is marked first",
         told="`steps-failing`, if Jenkins refuses",
     ),
     AgentState(
@@ -554,7 +554,7 @@ class Condition(StrEnum):
     STARTED = "started"  # its instance runs, and was not started by us
     ENDED = "ended"  # its instance is gone, its node is not
     STRAY = "stray"  # an instance of ours without a record
-    ORPHAN = "orphan"  # a node of ours without a record, whose instance is gone
+    ORPHAN = "orphan"  # a node of ours without a record, whose instance is gone, or whose host has left the file
 
 
 def is_settled(situation: Situation, agent: Agent) -> bool:
