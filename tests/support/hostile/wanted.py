@@ -93,10 +93,11 @@ def _names_the_other(life: Life, verdict: Verdict) -> None:
     for unkind in (one for one in life.unkind if one.switch == "second-autoscaler" and times):
         due = next((time for time in times if {time - n * MINUTE for n in range(_LOOKS)} <= {*times}), inf)
         over_by = times[-1] + WAVES_OVER_SECONDS + 2 * _LOOKS * MINUTE
-        if due == inf or _is_unseen(life, times[0], over_by):
+        [(controller, other)] = life.wanted.others.items()
+        # Where the file has no pool any more they have no job in common.
+        if due == inf or _is_unseen(life, times[0], over_by) or not life.fleet.fleet.pools_of(controller):
             continue
         verdict.oblige(life, "C3", {unkind.switch})
-        [(controller, other)] = life.wanted.others.items()
         words = f"two autoscalers on {controller}: f and {other}"
         told = [(when, message) for when, message in life.fleet.notifier.timed if words in message.subject]
         if not any(when <= due for when, message in told if not is_over(message)):

@@ -21,7 +21,7 @@ from autoscaler.domain.facts.metering import (
     unrecorded,
 )
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, Record, RecordState, Snapshot
 from autoscaler.domain.grouping import grouped
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.situation.agents import Agent, Phase, has_settled
@@ -309,9 +309,10 @@ def _counted(situation: Situation, without: Collection[str]) -> _Counted:
 
 
 def used_up_before(situation: Situation, pool: str, seconds: float) -> str:
-    """Say which limit what there is now uses up before then, so that no further build begins in a pool; "" if none."""
+    """Say which limit what there is now may use up before then, so that no further build begins in a pool; "" if none."""
+    late_seconds = 1.1 * seconds + MINUTE_SECONDS  # it is an estimate, and the limit is seen by the next look
     uses = (use for use in _counted(situation, ()).uses if use.level.has(pool))
-    return next((f"{use.level.text} will have used up its {limit}" for use in uses if (limit := use.used_up_within(seconds))), "")
+    return next((f"{use.level.text} may have used up its {limit}" for use in uses if (limit := use.used_up_within(late_seconds))), "")
 
 
 def _count(situation: Situation, without: Collection[str]) -> _Counted:
