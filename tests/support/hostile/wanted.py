@@ -138,9 +138,9 @@ def _names_what_stays(life: Life, verdict: Verdict) -> None:
 
 
 def _is_named(life: Life, unkind: Unkindness, instance: Instance, due: float) -> bool:
-    """Tell whether a message has its name, or one that stood before. What joins one of its pool is in `autoscaler status` alone."""
+    """Tell whether a message has its name, or one that stood before. What joins one of its pool, or is its eleventh, `status` names."""
     names, standing = {instance.id, instance.tags.get("autoscaler:node", instance.id)}, not_over(life, due)
-    if f"left/pool/{instance.tags.get('autoscaler:pool', '')}" in standing:
+    if any(about.startswith("left/") and about.endswith(f"/{instance.tags.get('autoscaler:pool', '')}") for about in standing):
         return True
     told = (one for when, one in life.fleet.notifier.timed if unkind.from_at <= when <= due and not is_over(one))
     return any(name in message.text for message in (*told, *standing.values()) for name in names)
