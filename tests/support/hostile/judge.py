@@ -31,7 +31,8 @@ _EC2_TELLS = _HOUR  # of an instance that has ended
 _FORGOTTEN = 2 * _HOUR + 15 * MINUTE
 _TWO_LOOKS = 2 * MINUTE
 _TOLD_AFTER = 6 * MINUTE  # with the look that tells
-_LEAST_SPAN, _AT_ONCE = 5 * MINUTE, 2.5 * MINUTE  # two looks, and what they take: the first brings back an agent that was marked
+# An agent that is marked comes back with the next look, and what it is to be given with the one after: two looks, and what they take.
+_LEAST_SPAN, _AT_ONCE, _COMES_BACK = 5 * MINUTE, 2 * MINUTE, 0.5 * MINUTE
 _FOR_BUILDS = ("it waits for a build that runs now", "it waits for builds that wait before it")
 _TIMES_A_CLAIM = 3.0
 # A drain, a settle and a look or two around each end.
@@ -291,20 +292,20 @@ def _check_end(life: Life, verdict: Verdict, time: float, about: str) -> None:
         if not (lasts and any(word in text for word in unkind.words)):
             continue
         verdict.oblige(life, "C3", {unkind.switch})
-        here = about.split("/")[1:2]
-        others = life.world.controllers.keys() - here if set(here) <= life.world.controllers.keys() else ()
+        about_one = {*about.split("/")[1:2]} <= life.world.controllers.keys()
+        others = life.world.controllers.keys() - about.split("/")[1:2] if about_one else ()
         seen = (build for build in _wanting(life) if not any(one.hides(build) for one in life.unkind))
         waiting = (build for build in seen if unkind.touches(build) and _waits_too_long(life, unkind, build, time))
-        still = [build for build in waiting if build.controller not in others and touched(life, build, time, time) == [unkind]]
-        still = [build for build in still if not _is_full(life, build, time)]  # for what else the agents that are there are busy
-        # A place of bad boots has its own message once the others boot, and that has lasted for some minutes.
-        if still and not any(_is_open_elsewhere(life, unkind, when, about) for when in (time, time + 5 * MINUTE)):
+        here = (build for build in waiting if build.controller not in others and not _is_full(life, build, time))
+        still = [build for build in here if touched(life, build, time, time) == [unkind]]
+        if still and not _is_open_elsewhere(life, unkind, time, about):
             verdict.breaks("C3", f"{unkind}: over in {at(life, time)}, and {named(still[0])} waits for it: {began[-1].subject}")
 
 
 def _is_open_elsewhere(life: Life, unkind: Unkindness, time: float, about: str) -> bool:
-    """Tell whether another message that names the cause is not over."""
-    texts = (f"{one.subject}\n{one.text}" for name, one in not_over(life, time).items() if name != about)
+    """Tell whether another message that names the cause is not over. A place of bad boots is told once others have booted for minutes."""
+    soon = {name: one for name, one in not_over(life, time + 5 * MINUTE).items() if name.startswith("place/")}
+    texts = (f"{one.subject}\n{one.text}" for name, one in (not_over(life, time) | soon).items() if name != about)
     return any(word in text for text in texts for word in unkind.words)
 
 
@@ -402,7 +403,8 @@ def _check_claim(life: Life, verdict: Verdict, asked: Asked, said: str) -> None:
     launches = not any(one.switch == "money-spent" and one.overlaps(asked.at, asked.at) for one in life.unkind)
     is_for_builds = any(words in asked.claim.text for words in _FOR_BUILDS)
     least = _LEAST_SPAN if launches and not is_for_builds else 2 * _LEAST_SPAN
-    span = _AT_ONCE if asked.claim.at_once else max(least, _TIMES_A_CLAIM * (asked.claim.seconds or 0.0))
+    at_once = _AT_ONCE + _COMES_BACK * ("now to be done: Uncordon" in asked.claim.text)
+    span = at_once if asked.claim.at_once else max(least, _TIMES_A_CLAIM * (asked.claim.seconds or 0.0))
     span += _longer_than_ever(life, asked) if is_for_builds else 0.0
     touching = (one for one in life.unkind if one.touches(asked.build) and one.overlaps(asked.at, asked.at + span))
     until = asked.at + span + max((one.delays_seconds for one in touching), default=0.0)

@@ -58,8 +58,7 @@ def loses_few_launches(life: Life, verdict: Verdict) -> None:
     for scope in dict.fromkeys(loss.scope for loss in losses):
         mine = [loss for loss in losses if loss.scope == scope]
         wins = _refusal_wins(life, scope) if len(scope) > 1 else _boot_wins(life, scope[0])
-        for loss in mine:
-            wins[loss.offering] = sorted({*wins.get(loss.offering, []), *_forgotten(life)})
+        wins |= {offering: sorted([*wins.get(offering, []), *_forgotten(life)]) for offering in {loss.offering for loss in mine}}
         grace = _HANDED_OUT_WITHIN if len(scope) > 1 and _is_slow(life, scope[0]) else _TWO_LOOKS
         for hour in hours_of(mine, wins, grace, closed_by=1 if len(scope) > 1 else CLOSED_BY):
             causes = _count_causes(life, scope, hour)

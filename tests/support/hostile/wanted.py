@@ -94,8 +94,9 @@ def _names_the_other(life: Life, verdict: Verdict) -> None:
         due = next((time for time in times if {time - n * MINUTE for n in range(_LOOKS)} <= {*times}), inf)
         over_by = times[-1] + WAVES_OVER_SECONDS + 2 * _LOOKS * MINUTE
         [(controller, other)] = life.wanted.others.items()
-        # Where the file has no pool any more they have no job in common.
-        if due == inf or _is_unseen(life, times[0], over_by) or not life.fleet.fleet.pools_of(controller):
+        # Without a pool there we serve no job that the other one serves, too. One of our own name is told all the same.
+        is_apart = not life.fleet.fleet.pools_of(controller) and other.partition(" ")[0] != life.fleet.fleet.name
+        if due == inf or is_apart or _is_unseen(life, times[0], over_by):
             continue
         verdict.oblige(life, "C3", {unkind.switch})
         words = f"two autoscalers on {controller}: f and {other}"
@@ -140,7 +141,8 @@ def _names_what_stays(life: Life, verdict: Verdict) -> None:
 def _is_named(life: Life, unkind: Unkindness, instance: Instance, due: float) -> bool:
     """Tell whether a message has its name, or one that stood before. What joins one of its pool, or is its eleventh, `status` names."""
     names, standing = {instance.id, instance.tags.get("autoscaler:node", instance.id)}, not_over(life, due)
-    if any(about.startswith("left/") and about.endswith(f"/{instance.tags.get('autoscaler:pool', '')}") for about in standing):
+    pool, controller = instance.tags.get("autoscaler:pool", ""), instance.tags.get("autoscaler:controller", "")
+    if not {f"left/pool/{pool}", f"left/controller/{controller}/{pool}"}.isdisjoint(standing):
         return True
     told = (one for when, one in life.fleet.notifier.timed if unkind.from_at <= when <= due and not is_over(one))
     return any(name in message.text for message in (*told, *standing.values()) for name in names)

@@ -105,7 +105,7 @@ class Usage:
         hours, limits = seconds / HOUR_SECONDS, self.level.ceilings
         if self.hours_in_day + self.agents * hours >= limits.max_hours_per_day:
             return "max_hours_per_day"
-        usd = self.usd_in_month - month_reserve(self.usd_per_hour) + self.usd_per_hour * hours
+        usd = self.usd_in_month - month_reserve(self.usd_per_hour) + self.usd_per_hour * hours  # spent, not reserved
         return "max_usd_per_month" if usd >= limits.max_usd_per_month else ""
 
     def keep_room(self, kept: KeptRoom) -> None:

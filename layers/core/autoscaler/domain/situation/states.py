@@ -474,7 +474,7 @@ OF_OTHERS = (
         name="orphan",
         recognised_by="a node of ours without a record, whose instance is gone, or whose host has left the fleet file",
         ended_by="its node is gone",
-        deadline="two looks; 5 min if it looks busy, or something waits for it; on a host that may be connected once its builds have ended",
+        deadline="two looks; 5 min if it looks busy, or something waits for it; builds of a host that is connected end first",
         then="EC2 and Jenkins are asked once more, and the node is deleted; that of a host is marked first",
         told="`steps-failing`, if Jenkins refuses",
     ),
