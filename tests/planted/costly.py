@@ -254,6 +254,13 @@ COSTLY = (
         found_by=("tests/unit/test_bets.py::test_the_pauses_of_boots_count_from_the_launch_of_the_try",),
     ),
     Bug(
+        name="a place is tried anew while the machine of the last try is late and not ended yet",
+        function="_places_under_way",
+        was="agent.phase.is_on_its_way",
+        becomes="agent.phase.boots",
+        found_by=("tests/scenarios/test_bets.py::test_the_zone_is_not_tried_anew_before_the_last_try_is_known_to_be_lost",),
+    ),
+    Bug(
         name="however many are won one is tried at a time",
         function="Trial.width",
         was="WIDER**self.wins",

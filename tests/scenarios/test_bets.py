@@ -18,8 +18,8 @@ def a_day(**facts):
     return Day(in_memory(a_pool("cpu", **(FACTS | facts)), max_agents=200, max_launches_per_hour=1000)).minutes(3)
 
 
-def a_day_of_zones():
-    day = a_day(offerings=tuple(an_offering("m6i.2xlarge", subnet=subnet) for subnet in ZONES))
+def a_day_of_zones(**facts):
+    day = a_day(offerings=tuple(an_offering("m6i.2xlarge", subnet=subnet) for subnet in ZONES), **facts)
     day.world.ec2.zones.update({subnet: f"us-west-2{subnet[-1]}" for subnet in ZONES})
     return day
 
@@ -75,6 +75,19 @@ def test_of_several_agents_one_tries_the_zone_again_and_once_it_boots_the_zone_i
         day.minutes(HOUR)
     assert max(waits(builds)) <= 6
     assert "subnet-a/on-demand is asked for last" not in "\n".join(day.why("cpu"))
+
+
+def test_the_zone_is_not_tried_anew_before_the_last_try_is_known_to_be_lost():
+    """In the minute in which a machine was late, and not ended yet, the next one was launched: no pause was kept."""
+    day = a_day_of_zones(idle_seconds=60.0)
+    without_network(day, ["subnet-a"])
+    for _ in range(6 * 12):
+        day.queue(4, seconds=600.0)
+        day.minutes(5)
+    tries = sorted(instance.launched_at for instance in day.world.ec2.instances.values() if instance.subnet == "subnet-a")
+    pauses = [later - at for at, later in pairwise(tries)]
+    assert len(pauses) > 4
+    assert min(pauses[-4:]) >= 1200.0
 
 
 def test_two_controllers_of_a_pool_try_a_lost_zone_with_one_agent_at_a_time():

@@ -263,7 +263,7 @@ def boots_badly(memory: Memory, pool: str, offering: Offering) -> Trial | None:
 def places_to_try(pool: Pool, memory: Memory, now: float, under_way: Collection[str]) -> tuple[Offering, ...]:
     """List what boots badly, and one of several agents may try again now: what was tried last comes last, and one is tried at a time.
 
-    ``under_way``: scopes in which an agent boots.
+    ``under_way``: scopes in which an agent is to connect yet.
     """
     lost = {one: trial for one in pool.offerings if (trial := boots_badly(memory, pool.name, one))}
     if any(not trial.width(now) or TrialOf.PLACE.scope(pool.name, one.key) in under_way for one, trial in lost.items()):
