@@ -254,6 +254,13 @@ COSTLY = (
         found_by=("tests/unit/test_bets.py::test_the_pauses_of_boots_count_from_the_launch_of_the_try",),
     ),
     Bug(
+        name="how long a stage takes is learned from when it was first seen, though it may have run for hours",
+        function="running_builds",
+        was="was_blind and build.elapsed_seconds is None",
+        becomes="False",
+        found_by=("tests/unit/test_durations.py::test_a_build_that_nobody_saw_begin_teaches_no_duration",),
+    ),
+    Bug(
         name="a place is tried anew while the machine of the last try is late and not ended yet",
         function="_places_under_way",
         was="agent.phase.is_on_its_way",

@@ -6,21 +6,22 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from support.hostile.drawn import MINUTE
 from support.hostile.judge import judge
-from support.hostile.life import Life
+from support.hostile.life import Launched, Life
 from support.hostile.lost_launches import CLOSED_BY, Loss, hours_of
 from support.worlds import a_world_node
 
 _SEED = 1
-_REFUSED = "team-a/nowhere"
+_REFUSED, _TO_COME = "team-a/nowhere", "team-b/other"
+_ONE = Launched(agents=1)
 
 
 class Planted:
-    """A function that launches a machine for nothing every so many minutes, of which we see nothing."""
+    """A function that launches machines for nothing every so many minutes, of which we see nothing: as many as are noted, or one."""
 
     __name__ = "planted"
 
-    def __init__(self, life: Life, *, every: int, connects: bool, guesses: str) -> None:
-        self.life, self.every, self.connects, self.guesses, self.minute = life, every, connects, guesses, 0
+    def __init__(self, life: Life, *, every: int, connects: bool, launched: Launched) -> None:
+        self.life, self.every, self.connects, self.launched, self.minute = life, every, connects, launched, 0
         self.pool = life.pools_of(life.drawn.jobs[0])[0]
         self.controller = life.world.controllers[self.pool.controllers[0]]
         life.ec2.hangs.append(lambda instance: "planted" in instance.tags)
@@ -28,7 +29,8 @@ class Planted:
     def __call__(self) -> None:
         self.minute += 1
         if self.minute % self.every == 0:
-            self.launch(f"{self.pool.name}-{self.minute}")
+            for number in range(self.launched.agents):
+                self.launch(f"{self.pool.name}-{self.minute}-{number}")
 
     def launch(self, name: str) -> None:
         tags = {"autoscaler:pool": self.pool.name, "autoscaler:node": name, "planted": "yes"}
@@ -40,15 +42,15 @@ class Planted:
             "TargetCapacitySpecification": {"TotalTargetCapacity": 1, "DefaultTargetCapacityType": "on-demand"},
         }
         self.life.world.ec2.create_fleet(request)
-        self.life.notes.launched_for[self.pool.name, self.life.world.timeline.now].add(self.guesses)
+        self.life.notes.launches["", self.pool.name, self.life.world.timeline.now] = self.launched
         if self.connects:
             self.controller.add_node(a_world_node(name, *sorted(self.pool.labels), connected=False))
             self.life.world.timeline.after(2 * MINUTE, lambda: self.controller.connect(name))
 
 
-def broken_in(*, every: int, connects: bool, at_once: int = 0, guesses: str = "") -> str:
+def broken_in(*, every: int, connects: bool, at_once: int = 0, launched: Launched = _ONE) -> str:
     life = Life(_SEED, ())
-    planted = Planted(life, every=every, connects=connects, guesses=guesses)
+    planted = Planted(life, every=every, connects=connects, launched=launched)
     life.functions = (*life.functions, planted)
     controller = planted.controller
 
@@ -79,9 +81,14 @@ def test_what_is_tried_again_now_and_then_is_allowed(connects, every):
     assert broken_in(every=every, connects=connects) == ""
 
 
-@pytest.mark.parametrize(("guesses", "is_counted"), [("team-b/other", False), (_REFUSED, True)])
+@pytest.mark.parametrize(
+    ("guesses", "is_counted"),
+    [({_TO_COME: 2}, False), ({_REFUSED: 2}, True), ({_TO_COME: 1}, True), ({_TO_COME: 1, "another": 1}, False)],
+    ids=["for another job", "for the one that is refused", "one of two for another job", "for two others"],
+)
 def test_what_was_launched_for_a_job_to_come_counts_if_that_job_is_the_one_refused(guesses, is_counted):
-    assert ("jobs for" in broken_in(every=4, connects=True, guesses=guesses)) is is_counted
+    launched = Launched(agents=2, guesses=guesses)
+    assert ("jobs for" in broken_in(every=4, connects=True, launched=launched)) is is_counted
 
 
 def test_in_a_world_without_trouble_no_launch_is_lost():
@@ -109,8 +116,9 @@ COUNTED = {
         [0, *range(13, 70, 2), *range(71, 130, 2)],
         {},
         1,
-        [(0, 29, 6), (1, 30, 3)],
+        [(0, 30, 6), (1, 29, 3)],
     ),
+    "the first hour begins with the first try": ([0, 50, 62, 74, 86, 106, 126], {}, 1, [(0, 5, 6), (1, 1, 3)]),
     "two boots that fail show nothing of the six that follow": ([0, 1, *[13] * 6, 26, 45, 70, 90], {}, CLOSED_BY, [(0, 3, 6), (1, 1, 3)]),
     "once three boots have failed others count": ([0, 1, *[13] * 6, *range(26, 46, 2)], {}, CLOSED_BY, [(0, 10, 6)]),
     "three boots may fail together": ([0, 0, 0, *[13] * 7], {}, CLOSED_BY, [(0, 7, 6)]),

@@ -57,6 +57,29 @@ def test_a_build_is_timed_from_when_it_was_first_seen():
     assert looked_at(before, a_build()).learned.running["job/0"].since_at == NOW - 330
 
 
+@pytest.mark.parametrize(
+    ("before", "elapsed", "unseen"),
+    [
+        (a_learned(), None, True),
+        (a_learned(waiting={"7\njob": 100.0}, seen_at=NOW - 1200), None, True),
+        (a_learned(waiting={"7\njob": 100.0}, seen_at=NOW - 1200), 90.0, False),
+        (a_learned(waiting={"7\njob": 100.0}, seen_at=NOW - 240), None, False),
+    ],
+    ids=["nobody looked before", "nobody looked for long", "Jenkins tells its age", "somebody looked"],
+)
+def test_a_build_that_nobody_saw_begin_teaches_no_duration(before, elapsed, unseen):
+    """After the state was restored two stages that had run for a quarter of an hour were noted with minutes, and `why` counted on that."""
+    build = replace(a_build(), elapsed_seconds=elapsed)
+    seen = replace(looked_at(before, build).learned, seen_at=NOW - 60)
+    assert seen.running[build.key].unseen is unseen
+    assert bool(looked_at(seen).learned.samples) is not unseen
+
+
+def test_a_build_that_ended_while_nobody_looked_teaches_no_duration():
+    before = a_learned(running={"k": a_sighting(job="job", pool="cpu", since_at=NOW - 1800)}, seen_at=NOW - 1200)
+    assert not looked_at(before).learned.samples
+
+
 def test_a_job_counts_its_wait_once_when_it_got_its_executor():
     before = a_learned(waiting={"7\njob": 100.0, "8\nother": 500.0}, seen_at=NOW - 60)
     assert looked_at(before, a_build("job")).job_waits == {"cpu": (130.0,)}

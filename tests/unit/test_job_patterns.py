@@ -298,6 +298,15 @@ def test_an_agent_is_launched_for_what_is_foreseen_and_the_plan_says_for_what():
     assert launch.detail == "1 executor for what is to come: tests follows build"
 
 
+def test_a_launch_for_what_waits_says_how_many_of_its_agents_are_for_what_is_foreseen():
+    """Of twelve agents eleven were guesses, and the plan said of all that a job had waited too long."""
+    known = note(after(*builds_and_tests(8)), "build", NOW - 400.0)
+    view = a_view(items=(an_item(1, label="gpu", job="other", waiting_seconds=300.0),))
+    [launch] = [s for s in scale_up(a_snapshot(view, learned={"main": known}), FLEET).steps if isinstance(s, Launch)]
+    assert (launch.count, launch.reason) == (2, Reason.NOBODY_CAN_SERVE)
+    assert launch.detail.endswith("; 1 of 2 agents: 1 executor for what is to come: tests follows build")
+
+
 def test_an_agent_is_kept_for_what_is_foreseen_and_no_longer():
     record, node = an_agent(pool="gpu")
     memory = a_memory(windows=an_empty_window(pool="gpu"))

@@ -152,14 +152,27 @@ def test_two_pools_are_two_problems_and_the_places_of_a_fleet_wide_value_are_nam
 
 def test_people_are_told_once_when_it_begins_and_once_when_it_is_over():
     situation = assess(seen(), a_fleet(a_pool("gpu")))
-    bad, _ = beyond(the("node-failure-streak"))
-    [judged] = looks(the("node-failure-streak"), [bad])
+    bad, _ = beyond(the("state-unread"))
+    [judged] = looks(the("state-unread"), [bad])
     told, [began] = write_messages(Told(), situation, "docs", judged.problems)
-    assert began.subject.endswith("node failure streak: pool gpu of main")
-    assert "docs/operations.md#node-failure-streak" in began.text
+    assert began.subject.endswith("state unread")
+    assert "docs/operations.md#state-unread" in began.text
     told, again = write_messages(told, situation, "docs", judged.problems)
     assert again == []
     _, [ended] = write_messages(told, situation, "docs", ())
+    assert "over: state unread" in ended.subject
+
+
+def test_one_agent_after_another_on_which_all_builds_fail_is_told_of_once():
+    """The pool's builds failed on four agents within the hour, and each that was replaced ended a message and began the next."""
+    bad, _ = beyond(the("node-failure-streak"))
+    [judged] = looks(the("node-failure-streak"), [bad])
+    told, [began] = write_messages(Told(), looked_at(NOW), "docs", judged.problems)
+    assert began.subject.endswith("node failure streak: pool gpu of main")
+    for minute, problems in ((20, ()), (40, judged.problems), (60, ())):
+        told, said = write_messages(told, looked_at(NOW + 60.0 * minute), "docs", problems)
+        assert said == []
+    _, [ended] = write_messages(told, looked_at(NOW + 60.0 * 101), "docs", ())
     assert "over: node failure streak" in ended.subject
 
 

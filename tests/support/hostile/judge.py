@@ -102,7 +102,7 @@ def _shows_a_build(life: Life, what: str) -> bool:
     """
     shown = {build.node for build in life.zombies}
     shown |= {build.node for build in life.builds() if build.ended is None and "was interrupted" in build.killed_by}
-    mine = [one for one in life.world.ec2.instances.values() if one.id in what or one.tags.get("autoscaler:node") == what]
+    mine = _machines_of(life, what)
     nodes = {what, *(one.tags.get("autoscaler:node", "") for one in mine)} & shown
     pools = [one.tags.get("autoscaler:pool") for one in mine]
     too_long = {f" of {pool}: {state} too long" for pool in pools for state in ("node-left", "ended-by-others")}
@@ -110,9 +110,15 @@ def _shows_a_build(life: Life, what: str) -> bool:
     return any(word in f"{message.subject}\n{message.text}" for word in words for _, message in life.fleet.notifier.timed)
 
 
+def _machines_of(life: Life, what: str) -> list[Instance]:
+    """Find the instances that something left over belongs to. A node is named after its instance, which may have no tag of it yet."""
+    machines = life.world.ec2.instances.values()
+    return [one for one in machines if one.id.removeprefix("i-") in what or one.tags.get("autoscaler:node") == what]
+
+
 def _is_struck(life: Life, what: str) -> bool:
     """Tell whether something that has no end keeps an instance, or what belongs to it."""
-    mine = [one for one in life.world.ec2.instances.values() if one.id in what or one.tags.get("autoscaler:node") == what]
+    mine = _machines_of(life, what)
     end = life.world.timeline.now
     struck = [(one, unkind) for one in mine for unkind in life.unkind if unkind.strikes(one) and unkind.switch != "zombies"]
     late = [unkind for one, unkind in struck if _is_forgotten(one, unkind, what)]

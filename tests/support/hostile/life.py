@@ -11,7 +11,6 @@ from autoscaler.control.operate import why
 from autoscaler.domain.facts.fleet import HELD_LABEL, Fleet, Lending, Pool
 from autoscaler.domain.facts.orders import Scope
 from autoscaler.domain.facts.plan import Launch
-from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.report.told import Message
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.state import InMemoryNotifier
@@ -60,7 +59,7 @@ _AT_ONCE, _OF_LATER = (2, 3, 4, 5, 6), (0, 0, 1, 1, 2)  # so many unkindnesses h
 _ASKED_EVERY = 4  # minutes
 _ASKED_AT_ONCE = 2
 _REFUSES_SECONDS = 3 * MINUTE
-_GUESS = re.compile(r"for what is to come: (?P<job>.+) (follows .+|comes at this time)$")
+_GUESS = re.compile(r"(?:(?P<agents>\d+) of \d+ agents: )?\d+ executors? for what is to come: (?P<job>.+) (follows .+|comes at this time)$")
 RECORD_OF = "the record of "
 
 
@@ -132,6 +131,14 @@ class Wanted:
 
 
 @dataclass(slots=True)
+class Launched:
+    """Agents that were launched at once. ``guesses``: how many of them for which job that is yet to come."""
+
+    agents: int = 0
+    guesses: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Notes:
     """What the judge needs of the past, minute by minute."""
 
@@ -140,7 +147,7 @@ class Notes:
     events: list[float] = field(default_factory=list)  # of the world, that change what may be promised
     asked: list[Asked] = field(default_factory=list)
     stands: dict[str, dict[Build, Stand]] = field(default_factory=lambda: defaultdict(dict))  # by node and build
-    launched_for: dict[tuple[str, float], set[str]] = field(default_factory=lambda: defaultdict(set))  # see `_note_guesses`
+    launches: dict[tuple[str, str, float], Launched] = field(default_factory=lambda: defaultdict(Launched))
     crashes: list[str] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
 
@@ -271,11 +278,13 @@ class Life:
             self._ask(now)
 
     def _note_guesses(self, now: float) -> None:
-        """Note the jobs that are yet to come for which a pool launches; "" for all that it launches for what waits."""
+        """Note how many agents a pool launches, and for which jobs that are yet to come some of them are."""
         reports, self._reports = self.fleet.reports[self._reports :], len(self.fleet.reports)
         for step in (step for report in reports for step in report.plan.steps if isinstance(step, Launch)):
-            guess = _GUESS.search(step.detail) if step.reason is Reason.FORESEEN else None
-            self.notes.launched_for[step.pool, now].add(guess["job"] if guess else "")
+            launched = self.notes.launches[step.controller, step.pool, now]
+            launched.agents += step.count
+            if guess := _GUESS.search(step.detail):  # both steps of a launch that tries a place tell of all its guesses
+                launched.guesses[guess["job"]] = int(guess["agents"] or launched.agents)
 
     def _lost_records(self) -> Iterator[str]:
         """Records of what has ended."""

@@ -28,18 +28,22 @@ Wins: TypeAlias = dict[str, list[float]]  # when something worked, by offering; 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """A launch that was lost. ``known_at``: anybody could know it then; ``offering``: "" if its agent has connected."""
+    """A launch that was lost. ``known_at``: anybody could know it then; ``offering``: "" if its agent has connected.
+
+    ``jobs``: that its free agent did not get.
+    """
 
     scope: Scope
     machine: str
     launched_at: float
     known_at: float
     offering: str = ""
+    jobs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hour:
-    """Losses of one hour in which pauses were due. ``number``: 0 is the first one after enough losses were known."""
+    """Losses of one hour in which pauses were due. ``number``: 0 is the hour of the first try after enough losses were known."""
 
     number: int
     losses: tuple[Loss, ...]
@@ -53,7 +57,8 @@ class Hour:
 def loses_few_launches(life: Life, verdict: Verdict) -> None:
     """Judge each scope. Several causes at once may each cost as many."""
     machines = _by_node(life)
-    losses = [loss for instance in life.world.ec2.instances.values() if (loss := _loss_of(life, machines, instance))]
+    found = (loss for instance in life.world.ec2.instances.values() if (loss := _loss_of(life, machines, instance)))
+    losses = list(_without_guesses(life, found))
     verdict.oblige(life, "F", count=len(life.world.ec2.instances))
     for scope in dict.fromkeys(loss.scope for loss in losses):
         mine = [loss for loss in losses if loss.scope == scope]
@@ -64,6 +69,23 @@ def loses_few_launches(life: Life, verdict: Verdict) -> None:
             causes = _count_causes(life, scope, hour)
             if len(hour.losses) > hour.allowed * causes:
                 _tell(verdict, life, scope, hour, causes)
+
+
+def _without_guesses(life: Life, losses: Iterable[Loss]) -> Iterator[Loss]:
+    """Leave out as many refused agents of each launch as were launched for other jobs, which are yet to come."""
+    guesses = Counter[tuple[str, str, float]]()
+    for loss in losses:
+        launch = launch_of(life.world.ec2.instances[loss.machine])
+        others = sum(count for job, count in life.notes.launches[launch].guesses.items() if job not in loss.jobs)
+        if loss.offering or guesses[launch] >= others:
+            yield loss
+        else:
+            guesses[launch] += 1
+
+
+def launch_of(instance: Instance) -> tuple[str, str, float]:
+    """Name the launch of a machine: its controller, its pool, and when."""
+    return instance.tags.get("autoscaler:controller", ""), instance.tags["autoscaler:pool"], instance.launched_at
 
 
 def _forgotten(life: Life) -> Iterator[float]:
@@ -100,7 +122,9 @@ def hours_of(losses: Iterable[Loss], wins: Wins, grace_seconds: float = _TWO_LOO
             known_at.clear()
         closed_at = known_at[closed_by - 1] if len(known_at) >= closed_by else inf
         if loss.launched_at > closed_at + grace_seconds:
-            counted[int((loss.launched_at - closed_at) // _HOUR)].append(loss)
+            # Pauses grow from try to try: while no job waits for one, they do not.
+            tried_at = counted[0][0].launched_at if counted else loss.launched_at
+            counted[int((loss.launched_at - tried_at) // _HOUR)].append(loss)
         else:
             insort(known_at, loss.known_at)
         last = loss
@@ -156,15 +180,20 @@ def _left_at(build: Build) -> float:
 
 
 def _refusal(life: Life, machines: dict[str, Instance], instance: Instance) -> Loss | None:
-    """It stood free beside a job for three minutes, and did not get it. A launch for another job, yet to come, does not count."""
+    """It stood free beside a job for three minutes, and did not get it."""
     stands = life.notes.stands.get(instance.tags.get("autoscaler:node", ""), {})
     missed = [stand for build, stand in stands.items() if stand.known_at is not None and _is_missed(machines, instance, build, stand)]
-    guessed = life.notes.launched_for[instance.tags["autoscaler:pool"], instance.launched_at]
-    if not missed or (guessed and guessed.isdisjoint({"", *(stand.build.job for stand in missed)})):
+    if not missed:
         return None
     # It stands beside what others were launched for, too. Of stages more come at once than of any other job.
     first = min(missed, key=lambda stand: (stand.build.job != STAGES, stand.known_at))
-    return Loss(scope=_scope_of(first.build), machine=instance.id, launched_at=instance.launched_at, known_at=first.known_at)
+    return Loss(
+        scope=_scope_of(first.build),
+        machine=instance.id,
+        launched_at=instance.launched_at,
+        known_at=first.known_at,
+        jobs=frozenset(stand.build.job for stand in missed),
+    )
 
 
 def _scope_of(build: Build) -> Scope:

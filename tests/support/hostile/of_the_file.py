@@ -44,10 +44,18 @@ def pool_leaves_file(draw: Draw) -> Unkindness:
     words = {pool.name, "no pool serves"}
     # Jobs that hosts may serve, too, wait for these from then on.
     words |= {f"of-hosts of {each.name}" for each in life.drawn.fleet.pools.values() if each.of_hosts}
-    # Jobs that no pool serves any more are late once the other pools' jobs would be.
-    hidden = max(each.max_wait_seconds for each in life.drawn.fleet.pools.values())
-    facts |= {"words": words, "hidden_seconds": hidden, "pays_seconds": 2 * _HOUR, "names": life.instances_of(pool)}
+    facts |= {
+        "words": words,
+        "hidden_seconds": _unserved_seconds(life.drawn.fleet),
+        "pays_seconds": 2 * _HOUR,
+        "names": life.instances_of(pool),
+    }
     return draw.make(pool.name, span, **facts)
+
+
+def _unserved_seconds(fleet: Fleet) -> float:
+    """Return for how long jobs wait before it is told that no pool serves them any more: then the other pools' jobs would be late."""
+    return max(pool.max_wait_seconds for pool in fleet.pools.values())
 
 
 def controller_leaves_file(draw: Draw) -> Unkindness:
@@ -125,8 +133,8 @@ def share_leaves(draw: Draw) -> Unkindness:
     draw.bite_where_jobs_wait(span, touches)
     prevents = (lambda build: touches(build) and build.controller in is_out) if span[1] == inf else (lambda _build: False)
     whom = f"{pool.name}: {share} for {', '.join(serves)}"
-    words = {pool.name, "no pool serves"} if is_out else set()
-    return draw.make(whom, span, touches=touches, strikes=life.instances_of(pool), prevents=prevents, words=words)
+    facts = {"words": {pool.name, "no pool serves"}, "hidden_seconds": _unserved_seconds(life.drawn.fleet)} if is_out else {}
+    return draw.make(whom, span, touches=touches, strikes=life.instances_of(pool), prevents=prevents, **facts)
 
 
 def loans_leave(draw: Draw) -> Unkindness:

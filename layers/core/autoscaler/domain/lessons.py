@@ -19,6 +19,7 @@ from autoscaler.domain.scale_in.replace import (
     tally,
 )
 from autoscaler.domain.situation.builds import (
+    UNWATCHED_SECONDS,
     AskedItems,
     Begun,
     arrivals_of,
@@ -118,9 +119,11 @@ def _of_present(situation: Situation, controller: str, before: Learned) -> tuple
 
 
 def _durations(before: Learned, running: Collection[str], now: float) -> dict[str, tuple[float, ...]]:
-    """Note how long those builds took that have ended."""
-    samples = dict(before.samples)
+    """Note how long those builds took that were seen to begin and to end."""
+    samples, is_watched = dict(before.samples), now - before.seen_at <= UNWATCHED_SECONDS
     for key, sighting in before.running.items():
-        if key not in running:  # it ended somewhere between the two looks; the middle is the best guess
+        if (
+            is_watched and not sighting.unseen and key not in running
+        ):  # it ended somewhere between the two looks; the middle is the best guess
             note_duration(samples, sighting.job, sighting.pool, max((before.seen_at + now) / 2 - sighting.since_at, 1.0))
     return samples

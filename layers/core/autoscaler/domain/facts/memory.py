@@ -422,13 +422,17 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """A build on an executor, or an item in the queue, and when we first saw it."""
+    """A build on an executor, and when it began, as far as we know. ``since_at``: when we first saw it, if Jenkins does not tell.
+
+    ``unseen``: nobody had looked for long before that, so that nobody knows how long it takes.
+    """
 
     job: str
     pool: str
     since_at: float
     node: str = ""
     run: str = ""
+    unseen: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

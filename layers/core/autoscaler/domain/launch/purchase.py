@@ -35,7 +35,7 @@ Terms: TypeAlias = tuple[int, float]
 
 @dataclass(slots=True)
 class _Order:
-    """Agents planned for one pool, for the weightiest of their reasons."""
+    """Agents planned for one pool, for the weightiest of their reasons. ``guesses``: as many of them are for what is foreseen."""
 
     pool: PoolView
     market: Market
@@ -44,6 +44,13 @@ class _Order:
     detail: str
     tries: bool = False  # the pool's new image
     count: int = 0
+    guesses: int = 0
+    guess: str = ""
+
+    @property
+    def told(self) -> str:
+        """Say why."""
+        return f"{self.detail}; {self.guesses} of {self.count} agents: {self.guess}" if self.guesses else self.detail
 
 
 @dataclass(slots=True)
@@ -131,7 +138,10 @@ class Purchase:
         if order.tries:
             order.detail += f"; {told_follows(pool.to_try, pool.version)}, and this agent tries it"
             orders = self._canaries
-        orders.setdefault(pool.name, order).count += 1
+        planned = orders.setdefault(pool.name, order)
+        planned.count += 1
+        if order.reason is Reason.FORESEEN is not planned.reason:
+            planned.guesses, planned.guess = planned.guesses + 1, order.detail
         self._add_executors(pool, pool.boot_seconds)
 
     def _add_executors(self, pool: PoolView, seconds: float) -> None:
@@ -228,7 +238,7 @@ class Purchase:
             image=image,
             tries=order.tries,
             reason=order.reason,
-            detail=order.detail,
+            detail=order.told,
         )
 
     def _start_step(self, planned: _Starts, keep_until: float, intent_id: str | None) -> Start:

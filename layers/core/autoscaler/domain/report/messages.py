@@ -58,8 +58,8 @@ from autoscaler.domain.wording import counted, dollars, duration, moment, once_m
 
 # A limit that a busy fleet touches again and again is told of once, and so is a pool of which some agents boot, and others do not.
 LIMIT_OVER_SECONDS = 900.0
-# What each wave of jobs may meet again: a limit on agents, a throttle of a plugin, a label that another cloud serves, the agents of
-# another fleet. If that fleet has our name, its agents are the only sign of it.
+# What each wave of jobs may meet again: a limit on agents, a throttle of a plugin, a label that another cloud serves, one agent after
+# another on which all builds fail, the agents of another fleet. If that fleet has our name, its agents are the only sign of it.
 WAVES_OVER_SECONDS = 3600.0
 _IN_WAVES = (f"/{Reason.UNSERVABLE}", f"/{Reason.UNCLEAR}/")
 TAKEN_BACK = 3  # spells; one or two are what spot is
@@ -75,7 +75,7 @@ _COMES_AND_GOES = {
         ("limit/", "launches/", "refused/", "refuses/", "marked/", "queue/", "too-long/", TWO_SESSIONS, WAITS, "breaker/"),
         LIMIT_OVER_SECONDS,
     ),
-    **dict.fromkeys((OTHER_FLEET, f"{PROBLEM}agents-limit/"), WAVES_OVER_SECONDS),
+    **dict.fromkeys((OTHER_FLEET, f"{PROBLEM}agents-limit/", f"{PROBLEM}node-failure-streak/"), WAVES_OVER_SECONDS),
     "runs-long/": 3 * DAY_SECONDS,
     "patience/": DAY_SECONDS,
 }

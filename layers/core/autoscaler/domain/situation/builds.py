@@ -33,6 +33,8 @@ from autoscaler.domain.situation.warm_pool import nodes_counted
 # Compare the builds and queue items of this look with those of the last one: what began, what came, how long it waited.
 
 
+# What began or ended while nobody looked for longer than this says nothing of how long builds take.
+UNWATCHED_SECONDS = 600.0
 Begun = list[tuple[Sighting, float | None]]  # builds that began, and how long each had waited; None: it was never seen waiting
 
 
@@ -59,17 +61,15 @@ def builds_had(situation: Situation, controller: str, nodes: Iterable[str]) -> d
 
 def running_builds(situation: Situation, controller: str, before: Learned) -> tuple[dict[str, Sighting], dict[str, Sighting]]:
     """Find the builds on our executors: those that the last look did not see, and all."""
-    fresh: dict[str, Sighting] = {}
-    running: dict[str, Sighting] = {}
+    running, last_at = dict[str, Sighting](), last_look_at(situation, controller)
+    was_blind = last_at is None or situation.now - last_at > UNWATCHED_SECONDS
     agents = (agent for pool in situation.pools_of(controller).values() for agent in pool.agents)
     for node, pool in ((agent.node, agent.pool.name) for agent in agents if agent.node):
         for build in node.builds:
-            since_at = situation.now - (build.elapsed_seconds or 0.0)
-            known = before.running.get(build.key)
-            running[build.key] = known or Sighting(job=build.job, pool=pool, since_at=since_at, node=node.name, run=build.run)
-            if known is None:
-                fresh[build.key] = running[build.key]
-    return fresh, running
+            since_at, unseen = situation.now - (build.elapsed_seconds or 0.0), was_blind and build.elapsed_seconds is None
+            first = Sighting(job=build.job, pool=pool, since_at=since_at, node=node.name, run=build.run, unseen=unseen)
+            running[build.key] = before.running.get(build.key, first)
+    return {key: sighting for key, sighting in running.items() if key not in before.running}, running
 
 
 def runs_present(situation: Situation, controller: str) -> dict[str, Present]:
