@@ -254,6 +254,13 @@ COSTLY = (
         found_by=("tests/unit/test_bets.py::test_the_pauses_of_boots_count_from_the_launch_of_the_try",),
     ),
     Bug(
+        name="executors that are too few for a heavy job on any one agent count for it together",
+        function="executors_by_pool",
+        was="own + max(0, useless - lighter)",
+        becomes="own",
+        found_by=("tests/unit/test_job_weights.py::test_an_idle_agent_stays_for_a_heavy_job_that_fits_beside_no_builds_of_the_others",),
+    ),
+    Bug(
         name="how long a stage takes is learned from when it was first seen, though it may have run for hours",
         function="running_builds",
         was="was_blind and build.elapsed_seconds is None",

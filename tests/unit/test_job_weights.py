@@ -5,11 +5,14 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.config import FleetFileError, check
+from autoscaler.domain.decide import scale_down
+from autoscaler.domain.facts.fleet import FULL_LABEL
 from autoscaler.domain.facts.job_settings import JobWeights, Source
 from autoscaler.domain.facts.nodes import executors_at_first, room_on
+from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.learn import assess
 from autoscaler.domain.situation.supply import build_supply, free_executors
-from support.builders import a_build, a_fleet, a_pool, a_snapshot, a_view, an_agent, an_item
+from support.builders import a_build, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_empty_window, an_item
 from support.told import explain
 
 WEIGHTS = JobWeights(by_pattern=(("nightly/smoke", 1), ("nightly/*", 4), ("huge", 99)))
@@ -96,6 +99,19 @@ def test_a_heavy_item_gets_executors_of_one_machine_and_no_two_of_different_ones
     together = supply.room(("cpu",), 4)
     assert {slot.machine for slot in together} == {second[0].machine}
     assert [slot.free_seconds for slot in together] == [0.0] * 4
+
+
+@pytest.mark.parametrize(("job", "marked"), [("nightly/other", []), ("light", ["cpu-3"])])
+def test_an_idle_agent_stays_for_a_heavy_job_that_fits_beside_no_builds_of_the_others(job, marked):
+    """Packed, they would all fit on two agents. The third one was brought back for the job and marked again, minute after minute."""
+    builds = [tuple(a_build("light", key=f"{number}/{at}") for at in range(busy)) for number, busy in enumerate((5, 5, 0))]
+    records, (*nodes, idle) = zip(*(an_agent(number + 1, builds=mine, executors=8) for number, mine in enumerate(builds)), strict=True)
+    full = replace(idle, labels=idle.labels - {"cpu"} | {FULL_LABEL})  # it has its labels back with the next look
+    view = a_view(*nodes, full, items=(an_item(7, job=job, label="cpu", waiting_seconds=60.0),))
+    snapshot = a_snapshot(
+        view, records=tuple(replace(r, labels=("cpu",)) for r in records), memory=a_memory(windows=an_empty_window(most=2))
+    )
+    assert [step.node for step in scale_down(snapshot, FLEET).steps if step.reason is Reason.SURPLUS] == marked
 
 
 def test_why_says_what_the_builds_of_an_agent_weigh():

@@ -1,7 +1,7 @@
 """Demand: waiting items, the pools that could serve them, which of these each is counted for, and nodes waited for by name."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import count
@@ -13,6 +13,7 @@ from autoscaler.domain.facts.orders import Hold, Overrides
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record, Snapshot, Wait
 from autoscaler.domain.facts.started_builds import RunOrder, Target, Try
+from autoscaler.domain.grouping import grouped
 from autoscaler.domain.labels import LabelExpression, as_told
 from autoscaler.domain.situation.distrust import NO_DISTRUST, Distrust, Refused, ration, refusers
 from autoscaler.domain.situation.looks import Resumption
@@ -508,13 +509,17 @@ def _made_up(job: str, pool: Pool, number: int, waiting_seconds: float) -> Queue
 # Demand by pool: each item that waits is counted for one of the pools that could serve it.
 
 
-def executors_by_pool(demand: Demand) -> dict[str, int]:
+def executors_by_pool(demand: Demand, left: Mapping[str, Collection[int]]) -> dict[str, int]:
     """Count the executors that starved items want, each for one of its pools; of a pool's agent none wants more than it has.
 
-    An item that free executors refuse wants an agent of its own.
+    An item that free executors refuse wants an agent of its own. ``left``: how many executors each agent has beside its builds, by pool.
+    Where they are too few for the heaviest item they are as good as taken, unless lighter ones take them.
     """
     wanted: dict[str, int] = {}
-    for want in demand.wants:
-        home = home_of(want)
-        wanted[home.name] = wanted.get(home.name, 0) + (home.executors if want.refused_by else min(want.weight, home.executors))
+    for name, homes in grouped((home.name, (home, want)) for want in demand.wants for home in [home_of(want)]).items():
+        weights = [min(want.weight, home.executors) for home, want in homes]
+        useless = sum(executors for executors in left[name] if executors < max(weights))
+        lighter = sum(weight for weight in weights if weight < max(weights))
+        own = sum(home.executors if want.refused_by else min(want.weight, home.executors) for home, want in homes)
+        wanted[name] = own + max(0, useless - lighter)
     return wanted

@@ -227,6 +227,11 @@ class PoolView:
         executors = sum(agent.taken_executors for agent in self.ready)
         return executors - sum(agent.borrowed_executors(self.now) for agent in self.ready if agent.record.lent_until)
 
+    @property
+    def left_executors(self) -> list[int]:
+        """How many executors each agent at work has beside its builds."""
+        return [agent.executors - agent.taken_executors for agent in self.ready if agent.taken_executors]
+
     @cached_property
     def builds(self) -> tuple[Build, ...]:
         """The builds on agents that take builds."""

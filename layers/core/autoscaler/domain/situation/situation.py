@@ -261,7 +261,11 @@ class Situation(Look):
     @cached_property
     def executors_wanted(self) -> dict[str, dict[str, int]]:
         """The executors that starved items want, by controller and pool: by their weights, if jobs have any."""
-        return {name: executors_by_pool(demand) if demand.wants else {} for name, demand in self.demands.items()}
+        wanted = dict[str, dict[str, int]]()
+        for name, demand in self.demands.items():
+            left = {pool.name: pool.left_executors for pool in self.pools_of(name).values()} if demand.wants else {}
+            wanted[name] = executors_by_pool(demand, left)
+        return wanted
 
     @cached_property
     def sides(self) -> Mapping[str, list[Agent]]:
