@@ -87,6 +87,14 @@ def test_a_restart_loads_a_stranded_pipeline_again_and_then_gives_it_up(here):
     assert here.pipeline.stopped_by is Stopper.REMOVED_NODE
 
 
+def test_a_pipeline_that_ends_while_a_restart_loads_it_again_takes_no_executor_any_more(here):
+    """It had one for ever, and the agent stayed."""
+    here.jenkins.restart()
+    here.jenkins.end_by_restart(here.pipeline)
+    here.later(400)
+    assert (here.jenkins.queue, here.jenkins.nodes["one"].builds) == ([], {})
+
+
 @pytest.mark.parametrize(("connects", "ended"), [(True, Ended.FINISHED), (False, Ended.KILLED)])
 def test_a_node_of_the_same_name_gets_the_computer_and_the_pipeline_goes_on_if_its_agent_is_back(here, connects, ended):
     here.jenkins.delete_node("one")

@@ -325,6 +325,8 @@ class Controller:
             self._requeue_after(_TRIED_AGAIN_SECONDS, build, session)
             return
         self._resuming.remove(build)
+        if build.ended is not None:  # it ended meanwhile: nothing of it waits for a node
+            return
         build.resumes_on = build.node
         build.buildable_at = self.timeline.now
         self.queue.insert(0, build)
