@@ -15,7 +15,7 @@ REASONS: dict[str, str] = {
     "WarmPool.instance_stores": "the scenes have no type with instance stores: tests/scenarios/test_stopped_disks.py",
     "Learned.short_of_disk": "no machine of the scenes has a full disk: tests/scenarios/test_stopped_disks.py",
     "PoolOverride.max_stopped": "nobody empties a warm pool in the scenes: tests/scenarios/test_stopped_disks.py",
-    "Sighting.unseen": "true of what ran before the first look, and its duration is not noted: tests/unit/test_durations.py",
+    "Sighting.begin_unknown": "true of what ran before the first look, and its duration is not noted: tests/unit/test_durations.py",
     "Learned.ends": "shown by status alone: tests/scenarios/test_counted_ends.py",
     "CountedEnds.day_at": "shown by status alone: tests/scenarios/test_counted_ends.py",
     "CountedEnds.ended": "shown by status alone: tests/scenarios/test_counted_ends.py",

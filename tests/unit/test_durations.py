@@ -58,7 +58,7 @@ def test_a_build_is_timed_from_when_it_was_first_seen():
 
 
 @pytest.mark.parametrize(
-    ("before", "elapsed", "unseen"),
+    ("before", "elapsed", "begin_unknown"),
     [
         (a_learned(), None, True),
         (a_learned(waiting={"7\njob": 100.0}, seen_at=NOW - 1200), None, True),
@@ -67,12 +67,12 @@ def test_a_build_is_timed_from_when_it_was_first_seen():
     ],
     ids=["nobody looked before", "nobody looked for long", "Jenkins tells its age", "somebody looked"],
 )
-def test_a_build_that_nobody_saw_begin_teaches_no_duration(before, elapsed, unseen):
+def test_a_build_that_nobody_saw_begin_teaches_no_duration(before, elapsed, begin_unknown):
     """After the state was restored two stages that had run for a quarter of an hour were noted with minutes, and `why` counted on that."""
     build = replace(a_build(), elapsed_seconds=elapsed)
     seen = replace(looked_at(before, build).learned, seen_at=NOW - 60)
-    assert seen.running[build.key].unseen is unseen
-    assert bool(looked_at(seen).learned.samples) is not unseen
+    assert seen.running[build.key].begin_unknown is begin_unknown
+    assert bool(looked_at(seen).learned.samples) is not begin_unknown
 
 
 def test_a_build_that_ended_while_nobody_looked_teaches_no_duration():

@@ -57,8 +57,8 @@ class Hour:
 def loses_few_launches(life: Life, verdict: Verdict) -> None:
     """Judge each scope. Several causes at once may each cost as many."""
     machines = _by_node(life)
-    found = (loss for instance in life.world.ec2.instances.values() if (loss := _loss_of(life, machines, instance)))
-    losses = list(_without_guesses(life, found))
+    every_loss = (loss for instance in life.world.ec2.instances.values() if (loss := _loss_of(life, machines, instance)))
+    losses = list(_without_guesses(life, every_loss))
     verdict.oblige(life, "F", count=len(life.world.ec2.instances))
     for scope in dict.fromkeys(loss.scope for loss in losses):
         mine = [loss for loss in losses if loss.scope == scope]
@@ -75,7 +75,7 @@ def _without_guesses(life: Life, losses: Iterable[Loss]) -> Iterator[Loss]:
     """Leave out as many refused agents of each launch as were launched for other jobs, which are yet to come."""
     guesses = Counter[tuple[str, str, float]]()
     for loss in losses:
-        launch = launch_of(life.world.ec2.instances[loss.machine])
+        launch = _launch_of(life.world.ec2.instances[loss.machine])
         others = sum(count for job, count in life.notes.launches[launch].guesses.items() if job not in loss.jobs)
         if loss.offering or guesses[launch] >= others:
             yield loss
@@ -83,7 +83,7 @@ def _without_guesses(life: Life, losses: Iterable[Loss]) -> Iterator[Loss]:
             guesses[launch] += 1
 
 
-def launch_of(instance: Instance) -> tuple[str, str, float]:
+def _launch_of(instance: Instance) -> tuple[str, str, float]:
     """Name the launch of a machine: its controller, its pool, and when."""
     return instance.tags.get("autoscaler:controller", ""), instance.tags["autoscaler:pool"], instance.launched_at
 

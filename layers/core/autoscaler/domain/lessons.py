@@ -122,8 +122,7 @@ def _durations(before: Learned, running: Collection[str], now: float) -> dict[st
     """Note how long those builds took that were seen to begin and to end."""
     samples, is_watched = dict(before.samples), now - before.seen_at <= UNWATCHED_SECONDS
     for key, sighting in before.running.items():
-        if (
-            is_watched and not sighting.unseen and key not in running
-        ):  # it ended somewhere between the two looks; the middle is the best guess
+        # It ended somewhere between the two looks; the middle is the best guess.
+        if key not in running and is_watched and not sighting.begin_unknown:
             note_duration(samples, sighting.job, sighting.pool, max((before.seen_at + now) / 2 - sighting.since_at, 1.0))
     return samples

@@ -424,7 +424,7 @@ class Memory:
 class Sighting:
     """A build on an executor, and when it began, as far as we know. ``since_at``: when we first saw it, if Jenkins does not tell.
 
-    ``unseen``: nobody had looked for long before that, so that nobody knows how long it takes.
+    ``begin_unknown``: nobody had looked for long before that, so that nobody knows how long it takes.
     """
 
     job: str
@@ -432,7 +432,7 @@ class Sighting:
     since_at: float
     node: str = ""
     run: str = ""
-    unseen: bool = False
+    begin_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

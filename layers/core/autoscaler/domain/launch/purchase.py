@@ -48,8 +48,8 @@ class _Order:
     guess: str = ""
 
     @property
-    def told(self) -> str:
-        """Say why."""
+    def whole_detail(self) -> str:
+        """Say why, and how many of them are guesses at what."""
         return f"{self.detail}; {self.guesses} of {self.count} agents: {self.guess}" if self.guesses else self.detail
 
 
@@ -138,10 +138,10 @@ class Purchase:
         if order.tries:
             order.detail += f"; {told_follows(pool.to_try, pool.version)}, and this agent tries it"
             orders = self._canaries
-        planned = orders.setdefault(pool.name, order)
-        planned.count += 1
-        if order.reason is Reason.FORESEEN is not planned.reason:
-            planned.guesses, planned.guess = planned.guesses + 1, order.detail
+        pool_order = orders.setdefault(pool.name, order)
+        pool_order.count += 1
+        if order.reason is Reason.FORESEEN is not pool_order.reason:
+            pool_order.guesses, pool_order.guess = pool_order.guesses + 1, order.detail
         self._add_executors(pool, pool.boot_seconds)
 
     def _add_executors(self, pool: PoolView, seconds: float) -> None:
@@ -238,7 +238,7 @@ class Purchase:
             image=image,
             tries=order.tries,
             reason=order.reason,
-            detail=order.told,
+            detail=order.whole_detail,
         )
 
     def _start_step(self, planned: _Starts, keep_until: float, intent_id: str | None) -> Start:

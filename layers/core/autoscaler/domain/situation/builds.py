@@ -66,9 +66,15 @@ def running_builds(situation: Situation, controller: str, before: Learned) -> tu
     agents = (agent for pool in situation.pools_of(controller).values() for agent in pool.agents)
     for node, pool in ((agent.node, agent.pool.name) for agent in agents if agent.node):
         for build in node.builds:
-            since_at, unseen = situation.now - (build.elapsed_seconds or 0.0), was_blind and build.elapsed_seconds is None
-            first = Sighting(job=build.job, pool=pool, since_at=since_at, node=node.name, run=build.run, unseen=unseen)
-            running[build.key] = before.running.get(build.key, first)
+            sighting = Sighting(
+                job=build.job,
+                pool=pool,
+                since_at=situation.now - (build.elapsed_seconds or 0.0),
+                node=node.name,
+                run=build.run,
+                begin_unknown=was_blind and build.elapsed_seconds is None,
+            )
+            running[build.key] = before.running.get(build.key, sighting)
     return {key: sighting for key, sighting in running.items() if key not in before.running}, running
 
 

@@ -516,10 +516,11 @@ def executors_by_pool(demand: Demand, left: Mapping[str, Collection[int]]) -> di
     Where they are too few for the heaviest item they are as good as taken, unless lighter ones take them.
     """
     wanted: dict[str, int] = {}
-    for name, homes in grouped((home.name, (home, want)) for want in demand.wants for home in [home_of(want)]).items():
-        weights = [min(want.weight, home.executors) for home, want in homes]
+    for name, wants in grouped((home_of(want).name, want) for want in demand.wants).items():
+        most = home_of(wants[0]).executors
+        weights = [min(want.weight, most) for want in wants]
         useless = sum(executors for executors in left[name] if executors < max(weights))
         lighter = sum(weight for weight in weights if weight < max(weights))
-        own = sum(home.executors if want.refused_by else min(want.weight, home.executors) for home, want in homes)
+        own = sum(most if want.refused_by else weight for want, weight in zip(wants, weights, strict=True))
         wanted[name] = own + max(0, useless - lighter)
     return wanted

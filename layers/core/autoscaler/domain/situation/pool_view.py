@@ -229,8 +229,8 @@ class PoolView:
 
     @property
     def left_executors(self) -> list[int]:
-        """How many executors each agent at work has beside its builds."""
-        return [agent.executors - agent.taken_executors for agent in self.ready if agent.taken_executors]
+        """How many executors each agent at work has beside its builds. What resumes may run beside all of them."""
+        return [max(0, agent.executors - agent.taken_executors) for agent in self.ready if agent.taken_executors]
 
     @cached_property
     def builds(self) -> tuple[Build, ...]:

@@ -414,8 +414,8 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
 def _places_under_way(look: Look) -> frozenset[str]:
     """Name the scopes of the types and subnets on which an agent is to connect yet, be it in time or not: no loss is known before."""
     instances = {instance.id: instance for instance in look.snapshot.instances}
-    tried = (agent.record for agent in look.agents if agent.phase.is_on_its_way)
-    return frozenset(scope for record in tried for scope in places_of(record, look.fleet, instances))
+    records = (agent.record for agent in look.agents if agent.phase.is_on_its_way)
+    return frozenset(scope for record in records for scope in places_of(record, look.fleet, instances))
 
 
 def _only_begun(look: Look, demand: Demand, controller: str, stopped: tuple[Level, ...]) -> Demand:
