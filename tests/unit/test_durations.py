@@ -5,6 +5,7 @@ from math import inf
 
 import pytest
 
+from autoscaler.domain.facts.snapshot import OfflineCause
 from autoscaler.domain.forecast.durations import quantiles, quantiles_of, remaining_seconds
 from autoscaler.domain.learn import assess
 from autoscaler.domain.lessons import learn_from_builds
@@ -78,6 +79,17 @@ def test_a_build_that_nobody_saw_begin_teaches_no_duration(before, elapsed, begi
 def test_a_build_that_ended_while_nobody_looked_teaches_no_duration():
     before = a_learned(running={"k": a_sighting(job="job", pool="cpu", since_at=NOW - 1800)}, seen_at=NOW - 1200)
     assert not looked_at(before).learned.samples
+
+
+@pytest.mark.parametrize(
+    "facts", [{"offline": True, "cause": OfflineCause.LOST}, {"is_deleted": True}], ids=["its agent is away", "its node was deleted"]
+)
+def test_a_build_that_was_lost_with_its_agent_teaches_no_duration(facts):
+    """Agents rebooted a minute after they had connected: builds of 25 min were noted with 30 s, and `why` counted on that."""
+    record, node = an_agent()
+    before = a_learned(running={"k": a_sighting(job="job", pool="cpu", since_at=NOW - 90, node=node.name)}, seen_at=NOW - 60)
+    snapshot = a_snapshot(a_view(replace(node, **facts)), records=(record,), learned={"main": before})
+    assert not learn_from_builds(assess(snapshot, a_fleet()), "main", {}).learned.samples
 
 
 def test_a_job_counts_its_wait_once_when_it_got_its_executor():

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.runs import BlockEnd, BuildResult, GoneBlock, Graphs, RunEnd
+from autoscaler.domain.facts.snapshot import Node
 from autoscaler.domain.forecast.durations import note_duration
 from autoscaler.domain.forecast.job_patterns import learn_stages, note_arrivals
 from autoscaler.domain.scale_in.replace import (
@@ -25,6 +26,7 @@ from autoscaler.domain.situation.builds import (
     arrivals_of,
     begun_builds,
     builds_had,
+    is_away,
     job_waits,
     learn_blocks,
     note_left,
@@ -95,7 +97,8 @@ def _of_present(situation: Situation, controller: str, before: Learned) -> tuple
     fresh, running = running_builds(situation, controller, before)
     asked = {**situation.snapshot.memory.controller(controller).asked, **situation.memory.controller(controller).asked}
     unseen = said_to_have_ended(asked)
-    samples = _durations(before, running.keys() | unseen, now)
+    nodes = {node.name: node for node in situation.snapshot.controllers[controller].nodes}
+    samples = _durations(before, running.keys() | unseen, nodes, now)
     runs, stages = learn_stages(before, runs_present(situation, controller), now)
     waiting = {f"{want.item.id}\n{want.item.job}": want.item.waiting_seconds for want in situation.demands[controller].wants}
     begun = begun_builds(fresh.values(), before, waiting)
@@ -118,11 +121,11 @@ def _of_present(situation: Situation, controller: str, before: Learned) -> tuple
     return learned, begun
 
 
-def _durations(before: Learned, running: Collection[str], now: float) -> dict[str, tuple[float, ...]]:
-    """Note how long those builds took that were seen to begin and to end."""
+def _durations(before: Learned, running: Collection[str], nodes: Mapping[str, Node], now: float) -> dict[str, tuple[float, ...]]:
+    """Note how long those builds took that were seen to begin and to end, and that were not lost with their agents."""
     samples, is_watched = dict(before.samples), now - before.seen_at <= UNWATCHED_SECONDS
     for key, sighting in before.running.items():
         # It ended somewhere between the two looks; the middle is the best guess.
-        if key not in running and is_watched and not sighting.begin_unknown:
+        if key not in running and is_watched and not (sighting.begin_unknown or is_away(nodes.get(sighting.node))):
             note_duration(samples, sighting.job, sighting.pool, max((before.seen_at + now) / 2 - sighting.since_at, 1.0))
     return samples

@@ -294,7 +294,7 @@ def gone_blocks(before: Learned, view: ControllerView, now: float) -> tuple[Gone
             since_at=sighting.since_at,
             gone_at=now,
             shown=before.blocks.running[key],
-            is_lost=_is_away(nodes.get(sighting.node)),
+            is_lost=is_away(nodes.get(sighting.node)),
         )
         for key, sighting in before.running.items()
         if key in before.blocks.running and key not in shown and sighting.run and sighting.node
@@ -302,7 +302,8 @@ def gone_blocks(before: Learned, view: ControllerView, now: float) -> tuple[Gone
     return (*before.blocks.gone, *left)[:_MOST_GONE]
 
 
-def _is_away(node: Node | None) -> bool:
+def is_away(node: Node | None) -> bool:
+    """Tell whether a node's agent was lost, and what ran on it with the agent."""
     return node is not None and (node.is_deleted or (node.offline and node.cause is OfflineCause.LOST))
 
 
