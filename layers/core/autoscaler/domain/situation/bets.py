@@ -155,7 +155,7 @@ def _won(before: Trial, outcome: Outcome, rule: _Rule, now: float) -> Trial | No
         return replace(before, until_at=now + CAPACITY_PAUSES[0])
     after = _with(before, outcome, rule)
     if not (after.is_closed and outcome.at is not None and outcome.at < before.failed_at):
-        after = replace(after, failures=0, pauses=0, wins=before.wins + 1, until_at=now)
+        after = replace(after, failures=0, pauses=0, wins=before.wins + 1, until_at=min(before.until_at, now))
     return after if rule.by_share and not all(after.outcomes.values()) else None
 
 
