@@ -18,7 +18,7 @@ LEAST = {
     10: "Launch",
 }
 # Seeds with fifty draws each. With few draws, chance alone could miss what is rare.
-SEEDS = min(40, settings().max_examples)
+SEEDS = min(60, settings().max_examples // 2)
 LEAST_JUDGED = 0.0 if SEEDS == 60 else 5.0
 
 

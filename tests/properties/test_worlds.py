@@ -4,8 +4,8 @@ from hypothesis import settings
 
 from support.machine import AnythingHappens
 
-# A world costs a second: `make test` lives a third as many as it has draws of other properties, and `make slow` half as many.
-_WORLDS = settings().max_examples // (2 if settings().max_examples >= 1000 else 3)
+# A world costs a second: `make test` lives a quarter as many as it has draws of other properties, and `make slow` half as many.
+_WORLDS = settings().max_examples // (2 if settings().max_examples >= 1000 else 4)
 AnythingHappens.TestCase.settings = settings(max_examples=_WORLDS, stateful_step_count=25)
 
 # How often each is met in a hundred worlds, at the least: worlds in which nothing is shared say nothing of it.

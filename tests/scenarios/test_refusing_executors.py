@@ -250,7 +250,7 @@ def test_no_agent_is_replaced_if_the_controller_starts_nothing_at_all_and_that_i
     )
     day.jenkins.veto = None
     day.jenkins.schedule()
-    day.minutes(40)
+    day.minutes(75)
     assert all(build.ended_at for build in builds)
     assert "[f] over: main starts no builds though executors are free" in subjects(day)
 

@@ -120,6 +120,16 @@ def test_a_breaker_of_the_old_image_holds_back_what_it_is_about_and_not_the_new_
     assert launched(**named(trials={TrialOf.BOOT.scope("cpu"): broken})) == [(1, "1", "ami-2", True)]
 
 
+def test_what_tries_a_new_image_is_not_the_one_agent_that_tries_the_pool_again():
+    """A new image never booted, and was tried again as soon as that was known: the old one had no turn, and jobs waited for hours."""
+    broken = boots_failed(-1.0, failures=5, version=OLD)
+    trials = {TrialOf.BOOT.scope("cpu"): broken}
+    assert launched(**named(trials=trials)) == [(1, "1", "ami-2", True), (1, "1", "ami-1", False)]
+    assert launched(*booting(NEW)["agents"], **named(trials=trials)) == [(1, "1", "ami-1", False)]
+    assert launched(*booting(OLD)["agents"], **named(trials=trials)) == [(1, "1", "ami-2", True)]
+    assert launched(intents=(an_intent(version=NEW, count=1),), **named(trials=trials)) == [(1, "1", "ami-1", False)]
+
+
 def test_a_persons_launch_is_two_launches_of_which_each_is_known_by_its_own_name():
     order = LaunchSome(pool="cpu", count=3, controller="main", keep_seconds=0.0, reason="by hand", request_id="r-1")
     steps = steps_of(Launch, commands.launch_some(seen(**named()), FLEET, order))

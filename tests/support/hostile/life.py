@@ -5,6 +5,7 @@ import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
 from autoscaler.control.operate import why
@@ -232,7 +233,10 @@ class Life:
         self.notes.events.append(self.world.timeline.now)
 
     def reconnect(self, at: AtJenkins, node: Node) -> None:
-        """Let a node's agent come back, if its machine is on."""
+        """Let a node's agent come back, if its machine is on; it tries each minute while Jenkins does not answer."""
+        if at.controller.up != "up":
+            self.world.timeline.after(MINUTE, partial(self.reconnect, at, node))
+            return
         machine = next((one for one in self.world.alive() if one.tags.get("autoscaler:node") == node.name), None)
         if machine is not None and machine.is_on() and at.controller.nodes.get(node.name) is node:
             at.controller.connect(node.name)

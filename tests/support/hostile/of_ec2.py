@@ -181,9 +181,6 @@ def reboots_after_connect(draw: Draw) -> Unkindness:
             life.world.timeline.after(minutes_away * MINUTE, partial(come_back, at, node))
 
     def come_back(at: AtJenkins, node: Node) -> None:
-        if at.controller.up != "up":
-            life.world.timeline.after(MINUTE, partial(come_back, at, node))
-            return
         away.discard(node.name)
         life.notes.events.append(life.world.timeline.now)
         life.reconnect(at, node)

@@ -279,8 +279,10 @@ class Budget:
 
     def take(self, pool: Pool, offerings: Iterable[Offering], agents: int = 1, *, tries: bool = False) -> None:
         """Reserve agents of one pool, at the highest of these prices. ``tries``: one that tries a new image, as no other will then."""
-        self.to_begin -= {pool.name} if tries else set()
         self.reserve(pool, _highest(offerings), agents)
+        if tries:
+            self.to_begin -= {pool.name}
+            self._booting[pool.name] -= agents  # it says nothing of what boots otherwise
 
     def take_start(self, pool: Pool, record: Record, otherwise: Iterable[Offering]) -> None:
         """Reserve a stopped agent that starts, or what is launched instead."""
@@ -406,16 +408,21 @@ def _is_not_to_work_with(situation: Situation, record: Record) -> bool:
 
 
 def _booting(situation: Situation) -> dict[str, int]:
-    """Count the agents of each pool that were requested and never seen connected; not where nobody sees them connect or fail."""
-    counts: dict[str, int] = {}
+    """Count the agents of each pool that were requested and never seen connected; not where nobody sees them connect or fail.
+
+    What tries a new image is beside them: of the one that others are launched from it shows nothing.
+    """
+    counts, to_try = dict[str, int](), situation.to_try
     for agent in (agent for agent in situation.agents if not is_controller_left(situation, agent.record.controller)):
         mark = situation.past(agent).mark
         is_to_count = mark is not None and mark.at_once and not mark.is_counted  # as a boot that failed
         is_booting = agent.record.is_instance and (is_to_count or (not _has_booted(situation, agent) and _may_still_connect(agent)))
-        if is_booting and not has_counted(situation, agent):
+        tries_image = situation.version_of(agent) == to_try.get(agent.pool.name)
+        if is_booting and not tries_image and not has_counted(situation, agent):
             counts[agent.pool.name] = counts.get(agent.pool.name, 0) + 1
     for intent in situation.snapshot.intents:
-        counts[intent.pool] = counts.get(intent.pool, 0) + missing_of(intent)
+        if intent.version != to_try.get(intent.pool):
+            counts[intent.pool] = counts.get(intent.pool, 0) + missing_of(intent)
     return counts
 
 

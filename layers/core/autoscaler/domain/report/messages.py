@@ -58,7 +58,7 @@ from autoscaler.domain.wording import counted, dollars, duration, moment, once_m
 
 # A limit that a busy fleet touches again and again is told of once, and so is a pool of which some agents boot, and others do not.
 LIMIT_OVER_SECONDS = 900.0
-# What each wave of jobs may meet again: a limit on agents, a throttle of a plugin, a label that another cloud serves, one agent after
+# What each wave of jobs may meet again: a limit on agents, a throttle, executors that take none, a label of another cloud, one agent after
 # another on which all builds fail, the agents of another fleet. If that fleet has our name, its agents are the only sign of it.
 WAVES_OVER_SECONDS = 3600.0
 _IN_WAVES = (f"/{Reason.UNSERVABLE}", f"/{Reason.UNCLEAR}/")
@@ -72,10 +72,10 @@ SLOW_SECONDS, SLOW_GAP_SECONDS = 600.0, 300.0
 # long jobs run on they are over if none did for three days: one that runs on workdays is told of once.
 _COMES_AND_GOES = {
     **dict.fromkeys(
-        ("limit/", "launches/", "refused/", "refuses/", "marked/", "queue/", "too-long/", TWO_SESSIONS, WAITS, "breaker/"),
+        ("limit/", "launches/", "refuses/", "marked/", "queue/", "too-long/", TWO_SESSIONS, WAITS, "breaker/"),
         LIMIT_OVER_SECONDS,
     ),
-    **dict.fromkeys((OTHER_FLEET, f"{PROBLEM}agents-limit/", f"{PROBLEM}node-failure-streak/"), WAVES_OVER_SECONDS),
+    **dict.fromkeys((OTHER_FLEET, "refused/", f"{PROBLEM}agents-limit/", f"{PROBLEM}node-failure-streak/"), WAVES_OVER_SECONDS),
     "runs-long/": 3 * DAY_SECONDS,
     "patience/": DAY_SECONDS,
 }
