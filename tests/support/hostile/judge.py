@@ -155,21 +155,21 @@ def _begins_after(life: Life, verdict: Verdict) -> None:
 
 
 def _all_hung(life: Life, build: Build, since: float) -> bool:
-    """Tell whether each agent hung that could have come for a build in time, and there were as many as the bound has boot timeouts.
+    """Tell whether each agent hung that could have come for a build in time: as many as the bound has boot timeouts, or for as long.
 
-    Where one of two boots hangs, as many hang one after another in one of sixteen such waits. Nobody can boot those that would not.
+    Where one of two boots hangs, as many hang one after another in one of sixteen such waits. Nobody can boot those that would not. They
+    are fewer where each is waited for longer, and where one hung already.
     """
-    pools = {pool.name: pool for pool in life.pools_serving(build)}
+    pools, until = {pool.name: pool for pool in life.pools_serving(build)}, since + life.drawn.bound
     boot_seconds = max(pool.boot_seconds * 1.35 + 30.0 for pool in pools.values())
-    tries = [
-        one.id
-        for one in life.world.ec2.instances.values()
-        if one.tags.get("autoscaler:pool") in pools
-        and one.tags.get("autoscaler:controller") == build.controller
-        and since <= one.launched_at <= since + life.drawn.bound - boot_seconds
-    ]
-    hung = {name for unkind in life.unkind if unkind.switch == "boots-hang" for name in unkind.words}
-    return len(tries) >= BOUND_BOOTS and hung.issuperset(tries)
+    machines = (one for one in life.world.ec2.instances.values() if one.tags.get("autoscaler:controller") == build.controller)
+    mine = [one for one in machines if one.tags.get("autoscaler:pool") in pools]
+    tries = [one for one in mine if since <= one.launched_at <= until - boot_seconds]
+    ids = {name for unkind in life.unkind if unkind.switch == "boots-hang" for name in unkind.words}
+    hung = [one for one in mine if one.id in ids and one.launched_at < until and (one.ended_at or inf) > since]
+    seconds = sum(min(one.ended_at or inf, until) - max(one.launched_at, since) for one in hung)
+    is_long = len(tries) >= BOUND_BOOTS or seconds >= BOUND_BOOTS * max(pool.boot_timeout_seconds for pool in pools.values())
+    return is_long and ids.issuperset(one.id for one in tries)
 
 
 def _begins_untouched(life: Life, verdict: Verdict) -> None:
