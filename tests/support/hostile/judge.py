@@ -30,6 +30,8 @@ _HOUR = 3600.0
 _EC2_TELLS = _HOUR  # of an instance that has ended
 _FORGOTTEN = 2 * _HOUR + 15 * MINUTE
 _TWO_LOOKS = 2 * MINUTE
+# After a try that free executors refused the pause is of 20 min, however short the boot timeout is; one is tried then, and four, and all.
+_REFUSED_BOUND = 45 * MINUTE
 _TOLD_AFTER = 6 * MINUTE  # with the look that tells
 # An agent that is marked comes back with the next look, and what it is to be given with the one after: two looks, and what they take.
 _LEAST_SPAN, _AT_ONCE, _COMES_BACK = 5 * MINUTE, 2 * MINUTE, 0.5 * MINUTE
@@ -140,16 +142,16 @@ def _is_forgotten(instance: Instance, unkind: Unkindness, what: str) -> bool:
 
 
 def _begins_after(life: Life, verdict: Verdict) -> None:
-    calm, end = life.drawn.calm_at, life.world.timeline.now
+    calm, end, bound = life.drawn.calm_at, life.world.timeline.now, max(life.drawn.bound, _REFUSED_BOUND)
     closed = {pool for unkind in life.unkind for pool in unkind.closes}
     for build in _wanting(life):
         since = max(calm, asked_at(life, build))
         waits_then = (build.started_at or inf) > since and (build.ended_at or inf) > since
         can_be_had = any(pool.name not in closed for pool in life.pools_serving(build))
-        if not waits_then or not can_be_had or any(one.prevents(build) for one in life.unkind) or since + life.drawn.bound > end:
+        if not waits_then or not can_be_had or any(one.prevents(build) for one in life.unkind) or since + bound > end:
             continue
         verdict.oblige(life, "C1")
-        is_late = min(build.started_at or inf, build.ended_at or inf) > since + life.drawn.bound  # whoever ordered it may cancel it
+        is_late = min(build.started_at or inf, build.ended_at or inf) > since + bound  # whoever ordered it may cancel it
         if is_late and not _all_hung(life, build, since):
             verdict.breaks("C1", f"{named(build)} waited from {at(life, build.buildable_at)} on; it began {_begun(life, build)}")
 
