@@ -133,9 +133,10 @@ class Wanted:
 
 @dataclass(slots=True)
 class Launched:
-    """Agents that were launched at once. ``guesses``: how many of them for which job that is yet to come."""
+    """Agents that were launched at once. ``named``: the job that waits longest for them; ``guesses``: how many for which job to come."""
 
     agents: int = 0
+    named: str = ""
     guesses: dict[str, int] = field(default_factory=dict)
 
 
@@ -287,6 +288,7 @@ class Life:
         for step in (step for report in reports for step in report.plan.steps if isinstance(step, Launch)):
             launched = self.notes.launches[step.controller, step.pool, now]
             launched.agents += step.count
+            launched.named = launched.named or step.detail.partition(" ")[0]
             if guess := _GUESS.search(step.detail):  # both steps of a launch that tries a place tell of all its guesses
                 launched.guesses[guess["job"]] = int(guess["agents"] or launched.agents)
 

@@ -186,7 +186,8 @@ def _refusal(life: Life, machines: dict[str, Instance], instance: Instance) -> L
     if not missed:
         return None
     # It stands beside what others were launched for, too. Of stages more come at once than of any other job.
-    first = min(missed, key=lambda stand: (stand.build.job != STAGES, stand.known_at))
+    named = life.notes.launches[_launch_of(instance)].named
+    first = min(missed, key=lambda stand: (stand.build.job != named, stand.build.job != STAGES, stand.known_at))
     return Loss(
         scope=_scope_of(first.build),
         machine=instance.id,
