@@ -12,7 +12,7 @@ from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.simulate.result import pool_of
 from support.hostile.drawn import MINUTE
-from support.hostile.life import Life, Stand
+from support.hostile.life import Launched, Life, Stand
 from support.hostile.of_the_queue import STAGES
 from support.hostile.verdict import Verdict, at
 
@@ -20,6 +20,7 @@ _HOUR = 3600.0
 IN_FIRST_HOUR, IN_LATER_HOUR = 6, 3
 CLOSED_BY = 3  # boots may fail by chance: fewer that failed show nothing, and as many follow as jobs need
 _TWO_LOOKS = 2 * MINUTE
+_PASS = 5 * MINUTE  # at the most, where answers are slow
 _HANDED_OUT_WITHIN = 15 * MINUTE  # at the latest, where Jenkins is slow
 # The pool, if its machines do not boot; the controller and the label expression, if free agents do not get its jobs; or some of them.
 Scope: TypeAlias = tuple[str, ...]
@@ -73,19 +74,21 @@ def loses_few_launches(life: Life, verdict: Verdict) -> None:
 
 def _without_guesses(life: Life, losses: Iterable[Loss]) -> Iterator[Loss]:
     """Leave out as many refused agents of each launch as were launched for other jobs, which are yet to come."""
-    guesses = Counter[tuple[str, str, float]]()
+    left_out = Counter[int]()
     for loss in losses:
-        launch = _launch_of(life.world.ec2.instances[loss.machine])
-        others = sum(count for job, count in life.notes.launches[launch].guesses.items() if job not in loss.jobs)
-        if loss.offering or guesses[launch] >= others:
+        launch = _launch_of(life, life.world.ec2.instances[loss.machine])
+        others = sum(count for job, count in launch.guesses.items() if job not in loss.jobs)
+        if loss.offering or left_out[id(launch)] >= others:
             yield loss
         else:
-            guesses[launch] += 1
+            left_out[id(launch)] += 1
 
 
-def _launch_of(instance: Instance) -> tuple[str, str, float]:
-    """Name the launch of a machine: its controller, its pool, and when."""
-    return instance.tags.get("autoscaler:controller", ""), instance.tags["autoscaler:pool"], instance.launched_at
+def _launch_of(life: Life, instance: Instance) -> Launched:
+    """Find the launch of a machine: the next one for its controller and pool that a pass had told of by its end."""
+    of = instance.tags.get("autoscaler:controller", ""), instance.tags["autoscaler:pool"]
+    told = [when for *whose, when in life.notes.launches if (*whose,) == of and 0 <= when - instance.launched_at < _PASS]
+    return life.notes.launches[*of, min(told)] if told else Launched()
 
 
 def _forgotten(life: Life) -> Iterator[float]:
@@ -185,9 +188,9 @@ def _refusal(life: Life, machines: dict[str, Instance], instance: Instance) -> L
     missed = [stand for build, stand in stands.items() if stand.known_at is not None and _is_missed(machines, instance, build, stand)]
     if not missed:
         return None
-    # It stands beside what others were launched for, too. Of stages more come at once than of any other job.
-    named = life.notes.launches[_launch_of(instance)].named
-    first = min(missed, key=lambda stand: (stand.build.job != named, stand.build.job != STAGES, stand.known_at))
+    # It stands beside what others were launched for, too. Where the launch names no job, it was for what came last.
+    named = _launch_of(life, instance).named
+    first = min(missed, key=lambda stand: (stand.build.job != named, -stand.build.buildable_at, stand.known_at))
     return Loss(
         scope=_scope_of(first.build),
         machine=instance.id,
