@@ -8,8 +8,8 @@ import pytest
 from autoscaler.domain.facts.fleet import HELD_LABEL
 from autoscaler.domain.facts.snapshot import OfflineCause
 from autoscaler.domain.situation.bets import Outcome, TrialOf, note, opened
-from autoscaler.domain.situation.looks import not_ahead
-from support.builders import NOW, a_memory, a_trial, an_agent, an_empty_window, an_item, an_offering, boots_failed
+from autoscaler.domain.situation.looks import turned_back
+from support.builders import NOW, a_memory, a_snapshot, a_trial, an_agent, an_empty_window, an_item, an_offering, boots_failed
 from support.decisions import decide_up, launches
 
 BOOT, ACCOUNT = TrialOf.BOOT.scope("cpu"), "account"
@@ -88,9 +88,10 @@ def test_a_closed_scope_is_tried_with_one_then_four_then_all():
 
 
 def test_a_win_that_a_clock_two_hours_ahead_noted_makes_nobody_wait_for_those_hours():
-    """`not_ahead` moves times back by as much as the loss is ahead; the win alone was noted ahead, and the pool was shut for 2 h."""
+    """Times are moved back by as much as the loss is ahead; the win alone was noted ahead, and the pool was shut for 2 h."""
     ahead = note(lost(1, 2, 3, 4), [boot("i-5", NOW + 600.0, won=True)], NOW + 7200.0 + 700.0)
-    assert width(not_ahead(ahead, NOW + 760.0), NOW + 760.0) == 4.0
+    seen = turned_back(a_snapshot(memory=a_memory(trials=ahead), taken_at=NOW + 760.0))
+    assert width(seen.memory.trials, NOW + 760.0) == 4.0
 
 
 def test_a_loss_after_wins_lets_one_be_tried_again_and_the_pauses_begin_anew():
