@@ -282,6 +282,20 @@ COSTLY = (
         found_by=("tests/unit/test_bets.py::test_a_closed_scope_is_tried_with_one_then_four_then_all",),
     ),
     Bug(
+        name="a win that a wrong clock noted shuts the scope until that time",
+        function="_won",
+        was="until_at=min(before.until_at, now))",
+        becomes="until_at=now)",
+        found_by=("tests/unit/test_bets.py::test_a_win_that_a_clock_two_hours_ahead_noted_makes_nobody_wait_for_those_hours",),
+    ),
+    Bug(
+        name="how long a build ran until its machine rebooted is learned as how long it takes",
+        function="_durations",
+        was="(sighting.begin_unknown or is_away(nodes.get(sighting.node)))",
+        becomes="sighting.begin_unknown",
+        found_by=("tests/unit/test_durations.py::test_a_build_that_was_lost_with_its_agent_teaches_no_duration",),
+    ),
+    Bug(
         name="a boot of the launch template that was put back counts against the one in force",
         function="outcomes_of_boots",
         was="not (failure.beside or differ(failure.version, launched))",

@@ -15,9 +15,16 @@ IMAGES = (
     Bug(
         name="each controller tries the new image",
         function="Budget.take",
-        was="        self.to_begin -= {pool.name} if tries else set()\n",
+        was="            self.to_begin -= {pool.name}\n",
         becomes="",
         found_by=(f"{_RULES}::test_one_agent_tries_it_over_all_controllers",),
+    ),
+    Bug(
+        name="what tries a new image is the one agent that tries the pool again, and the old image has no turn",
+        function="_booting",
+        was="if is_booting and not tries_image and not",
+        becomes="if is_booting and not",
+        found_by=(f"{_RULES}::test_what_tries_a_new_image_is_not_the_one_agent_that_tries_the_pool_again",),
     ),
     Bug(
         name="an agent of which nobody knows the image does not keep another one from trying the new one",
