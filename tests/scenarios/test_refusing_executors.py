@@ -248,11 +248,14 @@ def test_no_agent_is_replaced_if_the_controller_starts_nothing_at_all_and_that_i
     assert "Jenkins is being maintained" in next(
         message.text for message in day.fleet.notifier.sent if "starts no builds" in message.subject
     )
-    day.jenkins.veto = None
-    day.jenkins.schedule()
-    day.minutes(75)
+    for is_maintained, minutes in ((False, 30), (True, 40), (False, 75)):
+        day.jenkins.veto = (lambda _build, _node: "Jenkins is being maintained") if is_maintained else None
+        builds += [day.jenkins.submit(f"team-{number}/app", "linux", 600.0) for number in range(3)]
+        day.jenkins.schedule()
+        day.minutes(minutes)
     assert all(build.ended_at for build in builds)
-    assert "[f] over: main starts no builds though executors are free" in subjects(day)
+    told = [subject for subject in subjects(day) if "starts no builds" in subject]
+    assert told == [f"[f] {over}main starts no builds though executors are free" for over in ("", "over: ")]
 
 
 def test_one_broken_promise_drains_nothing():
