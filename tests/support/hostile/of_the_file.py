@@ -81,7 +81,14 @@ def controller_leaves_file(draw: Draw) -> Unkindness:
     def on_it(build):
         return build.controller == name
 
-    prevents = on_it if span[1] == inf else (lambda _build: False)
+    def is_filled(pool: Pool) -> bool:
+        """Agents that nobody sees any more take all places of a pool, and people were told of them."""
+        return sum(one.tags.get("autoscaler:controller") == name for one in life.ec2.of(pool)) >= pool.max_agents
+
+    def never_begins(build):
+        return on_it(build) or all(map(is_filled, life.pools_serving(build)))
+
+    prevents = never_begins if span[1] == inf else (lambda _build: False)
     rotate = {pool.name for pool in life.drawn.fleet.pools.values() if pool.share is not Share.NONE}
 
     def only_there(one):
