@@ -17,7 +17,7 @@ from support.forks import serving
 from support.needs import Needs, pytest_addoption  # noqa: F401 - an option must be known before a plugin is registered
 from support.recorded import record_a_life
 from support.rig import live_jenkins
-from support.sampling import ONE_IN_HANDLERS, ONE_IN_LONG_WALKS, are_named, leave_out, some
+from support.sampling import ONE_IN_HANDLERS, ONE_IN_LONG_WALKS, ONE_IN_WORLDS, are_named, leave_out, some
 from support.spent import Spent, folder_of
 from support.workers import Workers
 
@@ -56,12 +56,13 @@ _LONG_ONES = ("agent", "corpus", "environment", "planted", "seams", "faults", "p
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out some of the handlers' tests and walks, unless a file or a test is named; order the others."""
+    """Leave out some of the handlers' tests, walks and hostile worlds, unless a file or a test is named; order the others."""
     if not are_named(config.args):
         handlers = {item.nodeid: item for item in items if folder_of(item) == "handlers"}
         walks = {item.nodeid: item for item in items if folder_of(item) == "walks" and item.get_closest_marker("long")}
-        chosen = {*some(handlers, ONE_IN_HANDLERS), *some(walks, ONE_IN_LONG_WALKS)}
-        leave_out(config, items, {item for name, item in (handlers | walks).items() if name not in chosen})
+        worlds = {item.nodeid: item for item in items if "::test_the_properties_hold_where[" in item.nodeid}
+        chosen = {*some(handlers, ONE_IN_HANDLERS), *some(walks, ONE_IN_LONG_WALKS), *some(worlds, ONE_IN_WORLDS)}
+        leave_out(config, items, {item for name, item in (handlers | walks | worlds).items() if name not in chosen})
     items.sort(key=lambda item: _LONG_ONES.index(folder) if (folder := folder_of(item)) in _LONG_ONES else len(_LONG_ONES))
 
 

@@ -18,7 +18,7 @@ from support.sampling import some
 _SEEDS = 400
 _WORLDS = 4
 _KIND = sorted(SWITCHES.keys() - {switch for switch, _ in NOT_YET})
-# Worlds that are lived each time: a seed and the switches.
+# Worlds with names, of which each run lives half: a seed and the switches.
 WORLDS = {
     "nothing is unkind": (1, ()),
     "nothing is unkind, and jobs exclude labels": (4, ()),
@@ -123,7 +123,7 @@ def test_a_node_deleted_under_its_build_is_found():
 
 
 def test_a_message_about_failed_boots_names_those_that_fail_later_until_it_is_over():
-    life = Life(1700020, ("boots-hang", "reboots-after-connect")).live()
+    life = Life(1700361, ("boots-hang", "reboots-after-connect")).live()
     assert judge(life).properties == []
     [(told_at, message)] = [(when, one) for when, one in life.fleet.notifier.timed if one.about == "breaker/gpu"]
     [hang] = [one for one in life.unkind if one.switch == "boots-hang"]
