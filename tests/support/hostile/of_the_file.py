@@ -106,18 +106,21 @@ def _without(file: Fleet, *, name: str) -> Fleet:
 
 
 def _end_by_hand(draw: Draw, name: str) -> None:
-    """End what a controller that left has left behind, as its message says, where a person sees that nothing runs on it."""
+    """End what a controller that left has left behind, as the runbook says: its node takes no build any more, and has none."""
     life, controller = draw.life, draw.life.world.controllers[name]
     bound = {build.resumes_on or build.node for build in controller.builds if build.ended is None}
     for instance in life.world.alive():
         node = controller.nodes.get(instance.tags.get("autoscaler:node", ""))
         if instance.tags.get("autoscaler:controller") != name or node is None or node.builds or node.handed or node.name in bound:
             continue
-        order = EndInstance(target=instance.id, reason="nothing runs there")
+        order, was_marked = EndInstance(target=instance.id, reason="nothing runs there"), node.temporarily_offline
+        if not was_marked:
+            controller.set_offline(node.name, "it is ended", "a person")
         try:
             passes.carry_out(life.fleet.ports_of("operate"), life.fleet.fleet, replace(life.fleet.invocation(), by_a_person=True), order)
         except AutoscalerError:
-            continue
+            if not was_marked:
+                controller.toggle(node.name, "", "a person")
 
 
 def share_leaves(draw: Draw) -> Unkindness:
