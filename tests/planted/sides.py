@@ -245,4 +245,14 @@ COMING = (
         becomes="sorted(slots):",
         found_by=(f"{_UNIT}::test_two_controllers_do_not_plan_on_the_same_executor",),
     ),
+    Bug(
+        name="what serves a controller that left is not recorded where the state was lost, and is ended under its build",
+        function="Machine._unseen",
+        was="if not self.pool.of_hosts:",
+        becomes="if False:",
+        found_by=(
+            "tests/scenarios/test_sides_of_left_controllers.py"
+            "::test_a_build_on_a_controller_that_left_ends_by_itself_though_the_state_was_lost_just_before",
+        ),
+    ),
 )

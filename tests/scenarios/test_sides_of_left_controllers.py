@@ -268,3 +268,20 @@ def test_a_build_on_a_machine_that_is_shared_no_more_ends_by_itself_though_the_s
     assert (build.ended, build.killed_by) == (Ended.FINISHED, "")
     day.hours(2)
     assert (day.agents(), leaked_nodes(day.world)) == (0, [])
+
+
+@pytest.mark.parametrize("kind", list(Kind)[:2])
+def test_a_build_on_a_controller_that_left_ends_by_itself_though_the_state_was_lost_just_before(kind):
+    """No record says that the machine served that controller: adopted for the other one, it was drained there, and ended."""
+    day = a_shared_day("main", "other")
+    build = day.world.controllers["other"].submit("long", "gpu", 7200.0, kind=kind)
+    day.minutes(3)
+    assert build.started_at is not None
+    leave(lose_state(day), "other").minutes(150)
+    assert (build.ended, build.killed_by) == (Ended.FINISHED, "")
+    [machine] = day.world.alive()
+    assert any("other left the fleet file" in message.text for message in day.fleet.notifier.sent)
+    order = EndInstance(target=machine.id, reason="nothing runs there")
+    passes.carry_out(day.fleet.ports_of("operate"), day.fleet.fleet, replace(day.fleet.invocation(), by_a_person=True), order)
+    day.hours(2)
+    assert day.agents() == 0

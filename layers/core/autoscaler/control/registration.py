@@ -102,14 +102,16 @@ class Machine:
     def left(self, wanted: Collection[str]) -> list[Connection]:
         """Return what it is connected to beside these of its records: it is not to serve these any more, and is yet to be drained there.
 
-        Where its record cannot be read, or is lost and the controller left the fleet file, nobody knows whether it is. Where it is lost and
-        something is on its node there, the record is made again, so that the node is drained.
+        Where its record cannot be read, nobody knows whether it is. Where it is lost, it is made again: if the controller left the fleet
+        file, since nobody sees what runs there; else if something is on its node there, so that the node is drained.
         """
         mine = {one.instance_id: one for one in self.stored.records if one.machine == self.id and one.instance_id not in wanted}
         kept = [self._kept(record) for record in mine.values()]
-        unread = (self._as_it_says(one.controller) for one in claims(self.asked) if self._is_unread(one.controller, wanted))
-        lost = [self.told(claim.controller) for claim in claims(self.asked) if self._is_lost_in_use(claim, wanted)]
-        return [answer for answer in (*kept, *unread, *lost) if isinstance(answer, Connection)]
+        others = [claim for claim in claims(self.asked) if side_id(self.id, claim.controller) not in wanted]
+        unread = (self._as_it_says(one.controller) for one in others if f"record#{side_id(self.id, one.controller)}" in self.stored.unread)
+        unseen = [self._unseen(claim) for claim in others if self._is_lost_unseen(claim.controller)]
+        lost = [self.told(claim.controller) for claim in others if self._is_lost_in_use(claim)]
+        return [answer for answer in (*kept, *unread, *unseen, *lost) if isinstance(answer, Connection)]
 
     def has_node(self, controller: str) -> bool:
         """Tell whether it has a node of its own on a controller; one that cannot be asked shows none."""
@@ -121,20 +123,25 @@ class Machine:
     def _name(self, controller: str) -> str:
         return agent_spec(self.fleet, self.pool, self.id, controller).name
 
-    def _is_unread(self, controller: str, wanted: Collection[str]) -> bool:
-        name = side_id(self.id, controller)
+    def _is_lost_unseen(self, controller: str) -> bool:
+        """Tell whether no record says that it serves a controller, which is not in the fleet file."""
         is_recorded = any(one.machine == self.id and one.controller == controller for one in self.stored.records)
-        is_lost = not (is_recorded or controller in self.fleet.controllers)
-        return name not in wanted and (is_lost or f"record#{name}" in self.stored.unread)
+        is_unread = f"record#{side_id(self.id, controller)}" in self.stored.unread
+        return not (is_recorded or is_unread or controller in self.fleet.controllers)
 
-    def _is_lost_in_use(self, claim: Binding, wanted: Collection[str]) -> bool:
+    def _unseen(self, claim: Binding) -> Connection | None:
+        """Record that an instance is connected where nobody sees its builds, so that nothing ends it; nothing ever ends a host."""
+        if not self.pool.of_hosts:
+            as_it_says(self.ports, self._new(side_id(self.id, claim.controller), claim.controller), claim)
+        return self._as_it_says(claim.controller)
+
+    def _is_lost_in_use(self, claim: Binding) -> bool:
         """Tell whether no record says what it is connected as to a controller of its pool, and its node there is not known to be idle."""
         mine = (record for record in self.stored.records if record.machine == self.id)
         served = {binding.controller for record in mine for binding in (*record.bindings, *record.leaves)}
-        is_lost = side_id(self.id, claim.controller) not in wanted and claim.controller not in served
         controller = next((one for one in self.ports.controllers if one.name == claim.controller), None)
         is_ours = claim.controller in self.pool.controllers and claim.node == self._name(claim.controller)
-        if not is_lost or not is_ours or controller is None:
+        if claim.controller in served or not is_ours or controller is None:
             return False
         # A node that cannot be asked may be at work.
         is_busy = partial(_is_busy, controller, self._name(claim.controller))
