@@ -2,6 +2,7 @@
 
 from planted.bug import Bug
 
+_LEFT = "tests/scenarios/test_sides_of_left_controllers.py"
 _UNIT = "tests/unit/test_sides.py"
 _HOSTS = "tests/scenarios/test_hosts.py"
 _DAYS = "tests/scenarios/test_cooperative.py"
@@ -250,9 +251,6 @@ COMING = (
         function="Machine._unseen",
         was="if not self.pool.of_hosts:",
         becomes="if False:",
-        found_by=(
-            "tests/scenarios/test_sides_of_left_controllers.py"
-            "::test_a_build_on_a_controller_that_left_ends_by_itself_though_the_state_was_lost_just_before",
-        ),
+        found_by=(f"{_LEFT}::test_a_build_on_a_controller_that_left_ends_by_itself_though_the_state_was_lost_just_before",),
     ),
 )
