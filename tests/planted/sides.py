@@ -2,7 +2,6 @@
 
 from planted.bug import Bug
 
-_LEFT = "tests/scenarios/test_sides_of_left_controllers.py"
 _UNIT = "tests/unit/test_sides.py"
 _HOSTS = "tests/scenarios/test_hosts.py"
 _DAYS = "tests/scenarios/test_cooperative.py"
