@@ -92,8 +92,11 @@ def _launch_of(life: Life, instance: Instance) -> Launched:
 
 
 def _forgotten(life: Life) -> Iterator[float]:
-    """Return when all that was remembered of losses was lost, which is as good as a win: nobody can know of them any more."""
-    return (one.until_at for one in life.unkind if one.switch in {"state-lost", "state-restored"})
+    """Return when all that was remembered of losses was lost, which is as good as a win: nobody can know of them any more.
+
+    A table is restored half a minute before the end of its span, between two passes.
+    """
+    return (one.until_at - MINUTE / 2 for one in life.unkind if one.switch in {"state-lost", "state-restored"})
 
 
 def _tell(verdict: Verdict, life: Life, scope: Scope, hour: Hour, causes: int) -> None:
