@@ -1,5 +1,6 @@
 """What leaves the fleet file, and comes back: pools, controllers, and keys of them, while something of theirs is there."""
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -106,7 +107,7 @@ def _without(file: Fleet, *, name: str) -> Fleet:
 
 
 def _end_by_hand(draw: Draw, name: str) -> None:
-    """End what a controller that left has left behind, as the runbook says: its node takes no build any more, and has none."""
+    """End what a controller that left has left behind, as the runbook says: its node takes no build any more, has none, and goes."""
     life, controller = draw.life, draw.life.world.controllers[name]
     bound = {build.resumes_on or build.node for build in controller.builds if build.ended is None}
     for instance in life.world.alive():
@@ -116,11 +117,12 @@ def _end_by_hand(draw: Draw, name: str) -> None:
         order, was_marked = EndInstance(target=instance.id, reason="nothing runs there"), node.temporarily_offline
         if not was_marked:
             controller.set_offline(node.name, "it is ended", "a person")
-        try:
+        with suppress(AutoscalerError):
             passes.carry_out(life.fleet.ports_of("operate"), life.fleet.fleet, replace(life.fleet.invocation(), by_a_person=True), order)
-        except AutoscalerError:
-            if not was_marked:
-                controller.toggle(node.name, "", "a person")
+        if not instance.is_on():
+            controller.delete_node(node.name)
+        elif not was_marked:
+            controller.toggle(node.name, "", "a person")
 
 
 def share_leaves(draw: Draw) -> Unkindness:
