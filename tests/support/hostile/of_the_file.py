@@ -119,7 +119,7 @@ def _end_by_hand(draw: Draw, name: str) -> None:
             controller.set_offline(node.name, "it is ended", "a person")
         with suppress(AutoscalerError):
             passes.carry_out(life.fleet.ports_of("operate"), life.fleet.fleet, replace(life.fleet.invocation(), by_a_person=True), order)
-        if not instance.is_on():
+        if not instance.is_on() and node.name.endswith(instance.id.removeprefix("i-")):  # static nodes stay
             controller.delete_node(node.name)
         elif not was_marked:
             controller.toggle(node.name, "", "a person")
