@@ -34,7 +34,7 @@ from support.sampling import WHOLE, commit
 
 IS_WHOLE = os.environ.get("HYPOTHESIS", "slow" if WHOLE else "") == "slow"
 PAIRS = 100_000 if IS_WHOLE else 8_000
-# Of a thousand pairs so many at the most are of a kind that nobody can know: ten are, and of few pairs six more by chance.
+# The most pairs in a thousand that nobody can know: ten is usual, and a small sample had sixteen.
 MOST_UNKNOWN = 15 if IS_WHOLE else 25
 # Of a thousand pairs so many at the least are of each kind: worlds without them say nothing of it.
 LEAST = {

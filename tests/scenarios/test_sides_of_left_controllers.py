@@ -270,14 +270,18 @@ def test_a_build_on_a_machine_that_is_shared_no_more_ends_by_itself_though_the_s
     assert (day.agents(), leaked_nodes(day.world)) == (0, [])
 
 
+@pytest.mark.parametrize("is_after", [None, False, True], ids=["nothing fails", "the record is not written", "the answer of that is lost"])
 @pytest.mark.parametrize("kind", list(Kind)[:2])
-def test_a_build_on_a_controller_that_left_ends_by_itself_though_the_state_was_lost_just_before(kind):
+def test_a_build_on_a_controller_that_left_ends_by_itself_though_the_state_was_lost_just_before(kind, is_after):
     """No record says that the machine served that controller: adopted for the other one, it was drained there, and ended."""
     day = a_shared_day("main", "other")
     build = day.world.controllers["other"].submit("long", "gpu", 7200.0, kind=kind)
     day.minutes(3)
     assert build.started_at is not None
-    leave(lose_state(day), "other").minutes(150)
+    leave(lose_state(day), "other")
+    if is_after is not None:
+        day.fleet.faults.plan(Fault("state add_record", after=is_after, times=3))
+    day.minutes(150)
     assert (build.ended, build.killed_by) == (Ended.FINISHED, "")
     [machine] = day.world.alive()
     assert any("other left the fleet file" in message.text for message in day.fleet.notifier.sent)

@@ -24,7 +24,7 @@ ONE_IN_CHANGED = 1 if WHOLE else 8 if IN_CI else 16
 ONE_IN_TIME_LINES = 1 if WHOLE else 8 if IN_CI else 12
 # CI tries each test of the handlers and each walk; other runs half of those, and a third of the long ones of these.
 ONE_IN_HANDLERS, ONE_IN_LONG_WALKS = (1, 1) if WHOLE or IN_CI else (2, 3)
-# Of the hostile worlds with names a run lives half; a planted bug names the one that finds it.
+# A run lives every second of the named hostile worlds. A planted bug names the world that finds it, and gets that one.
 ONE_IN_WORLDS = 1 if WHOLE else 2
 # A time-line with so many cases or more is tried with a third of them.
 MANY, ONE_IN_MANY = 4, 3

@@ -159,8 +159,8 @@ def _begins_after(life: Life, verdict: Verdict) -> None:
 def _all_hung(life: Life, build: Build, since: float) -> bool:
     """Tell whether each agent hung that could have come for a build in time: as many as the bound has boot timeouts, or for as long.
 
-    Where one of two boots hangs, as many hang one after another in one of sixteen such waits. Nobody can boot those that would not. They
-    are fewer where each is waited for longer, and where one hung already.
+    If half of the boots hang, that many hang in a row in one wait of sixteen, and no fleet can help it. Fewer boots take as long if the
+    boot timeout grew, or if one hung already when the wait began.
     """
     pools, until = {pool.name: pool for pool in life.pools_serving(build)}, since + life.drawn.bound
     boot_seconds = max(pool.boot_seconds * 1.35 + 30.0 for pool in pools.values())

@@ -191,7 +191,7 @@ def _refusal(life: Life, machines: dict[str, Instance], instance: Instance) -> L
     missed = [stand for build, stand in stands.items() if stand.known_at is not None and _is_missed(machines, instance, build, stand)]
     if not missed:
         return None
-    # It stands beside what others were launched for, too. Where the launch names no job, it was for what came last.
+    # Other jobs waited beside it, too. It was launched for the job that the launch names, or for the last one that came.
     named = _launch_of(life, instance).named
     first = min(missed, key=lambda stand: (stand.build.job != named, -stand.build.buildable_at, stand.known_at))
     return Loss(

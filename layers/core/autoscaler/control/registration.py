@@ -89,7 +89,7 @@ class Machine:
                 raise TransientError("its record cannot be read by this version")
             if serves not in self.fleet.controllers:
                 raise TransientError(f"{serves} is not in the fleet file any more, so nobody knows what it does there")
-            refused_or_granted = self._granted(record or self._new(name, controller))
+            refused_or_granted = self._granted(record or self._new(name, Binding(controller=controller)))
         except AutoscalerError as error:
             self.ports.log("side_not_told", record=name, error=f"{type(error).__name__}: {error}")
             refused_or_granted = Refused(status=Status.UNAVAILABLE, reason=f"{type(error).__name__}: {error}")
@@ -102,8 +102,8 @@ class Machine:
     def left(self, wanted: Collection[str]) -> list[Connection]:
         """Return what it is connected to beside these of its records: it is not to serve these any more, and is yet to be drained there.
 
-        Where its record cannot be read, nobody knows whether it is. Where it is lost, it is made again: if the controller left the fleet
-        file, since nobody sees what runs there; else if something is on its node there, so that the node is drained.
+        If its record cannot be read, it stays connected. If its record was lost, it is written again: where the controller left the fleet
+        file, since nobody sees what runs there; elsewhere only if something is on its node, so that the node is drained.
         """
         mine = {one.instance_id: one for one in self.stored.records if one.machine == self.id and one.instance_id not in wanted}
         kept = [self._kept(record) for record in mine.values()]
@@ -124,7 +124,7 @@ class Machine:
         return agent_spec(self.fleet, self.pool, self.id, controller).name
 
     def _is_lost_unseen(self, controller: str) -> bool:
-        """Tell whether no record says that it serves a controller, which is not in the fleet file."""
+        """Tell whether its record on a controller that left the fleet file was lost."""
         is_recorded = any(one.machine == self.id and one.controller == controller for one in self.stored.records)
         is_unread = f"record#{side_id(self.id, controller)}" in self.stored.unread
         return not (is_recorded or is_unread or controller in self.fleet.controllers)
@@ -132,7 +132,7 @@ class Machine:
     def _unseen(self, claim: Binding) -> Connection | None:
         """Record that an instance is connected where nobody sees its builds, so that nothing ends it; nothing ever ends a host."""
         if not self.pool.of_hosts:
-            as_it_says(self.ports, self._new(side_id(self.id, claim.controller), claim.controller), claim)
+            self._new(side_id(self.id, claim.controller), claim)  # in one write: without a node it would protect nothing
         return self._as_it_says(claim.controller)
 
     def _is_lost_in_use(self, claim: Binding) -> bool:
@@ -179,14 +179,14 @@ class Machine:
         kept = granting.connected(self.ports, self.fleet, record)
         return kept if kept and kept.key in self.asked.connected else None
 
-    def _new(self, name: str, controller: str) -> Record:
+    def _new(self, name: str, binding: Binding) -> Record:
         """Write a record of what was never launched; as long as it has no node, it asks who it is."""
         now = self.ports.clock()
         record = Record(
             instance_id=name,
             state=RecordState.STARTING,
             pool=self.pool.name,
-            bindings=(Binding(controller=controller),),
+            bindings=(binding,),
             launch="",
             instance_type="",
             usd_per_hour=0.0,
