@@ -89,7 +89,9 @@ class Machine:
                 raise TransientError("its record cannot be read by this version")
             if serves not in self.fleet.controllers:
                 raise TransientError(f"{serves} is not in the fleet file any more, so nobody knows what it does there")
-            refused_or_granted = self._granted(record or self._new(name, Binding(controller=controller)))
+            refused_or_granted = self._granted(
+                record or self._new(name, claim_on(self.asked, controller, self._name(controller)) or Binding(controller=controller))
+            )
         except AutoscalerError as error:
             self.ports.log("side_not_told", record=name, error=f"{type(error).__name__}: {error}")
             refused_or_granted = Refused(status=Status.UNAVAILABLE, reason=f"{type(error).__name__}: {error}")
@@ -106,9 +108,9 @@ class Machine:
         file, since nobody sees what runs there; elsewhere only if something is on its node, so that the node is drained.
         """
         mine = {one.instance_id: one for one in self.stored.records if one.machine == self.id and one.instance_id not in wanted}
-        kept = [self._kept(record) for record in mine.values()]
+        kept = [self._left_on(record) for record in mine.values()]
         others = [claim for claim in claims(self.asked) if side_id(self.id, claim.controller) not in wanted]
-        unread = (self._as_it_says(one.controller) for one in others if f"record#{side_id(self.id, one.controller)}" in self.stored.unread)
+        unread = (self._as_it_says(one.controller) for one in others if self._is_unread(one.controller))
         unseen = [self._unseen(claim) for claim in others if self._is_lost_unseen(claim.controller)]
         lost = [self.told(claim.controller) for claim in others if self._is_lost_in_use(claim)]
         return [answer for answer in (*kept, *unread, *unseen, *lost) if isinstance(answer, Connection)]
@@ -123,11 +125,18 @@ class Machine:
     def _name(self, controller: str) -> str:
         return agent_spec(self.fleet, self.pool, self.id, controller).name
 
+    def _left_on(self, record: Record) -> Connection | Refused | None:
+        """Leave it connected there. What was written again, and not granted since the last request was cut off, is granted now."""
+        is_ungranted = record.state is RecordState.STARTING and record.controller in self.fleet.controllers
+        return self.told(record.controller) if is_ungranted else self._kept(record)
+
+    def _is_unread(self, controller: str) -> bool:
+        return f"record#{side_id(self.id, controller)}" in self.stored.unread
+
     def _is_lost_unseen(self, controller: str) -> bool:
         """Tell whether its record on a controller that left the fleet file was lost."""
         is_recorded = any(one.machine == self.id and one.controller == controller for one in self.stored.records)
-        is_unread = f"record#{side_id(self.id, controller)}" in self.stored.unread
-        return not (is_recorded or is_unread or controller in self.fleet.controllers)
+        return not (is_recorded or self._is_unread(controller) or controller in self.fleet.controllers)
 
     def _unseen(self, claim: Binding) -> Connection | None:
         """Record that an instance is connected where nobody sees its builds, so that nothing ends it; nothing ever ends a host."""
